@@ -149,12 +149,13 @@ typedef struct leat_shuffle_options {
     int64_t seed;        /* with has_seed: of the order, from 0 */
     int has_seed;        /* 0: the layer's seed, or that of opening */
     int same_each_epoch; /* 1: the same order in each epoch */
+    int files;           /* 1: of files, in place of a buffer or blocks */
 } leat_shuffle_options;
 
 /** Every default, written out. */
 #define LEAT_SHUFFLE_OPTIONS_INIT                                              \
     {                                                                          \
-        sizeof(leat_shuffle_options), 0, 0, 0, 0, 0                            \
+        sizeof(leat_shuffle_options), 0, 0, 0, 0, 0, 0                         \
     }
 
 /**
@@ -165,13 +166,16 @@ typedef struct leat_shuffle_options {
 LEAT_API int leat_shuffle_options_init(leat_shuffle_options *options);
 
 /**
- * `shuffle`, `shuffle:block=N`, `shuffle:N`: a random order of each epoch's
- * samples, another one in each; `options` may be NULL. It depends on the seed,
- * the epoch and the position alone.
+ * `shuffle`, `shuffle:block=N`, `shuffle:files`, `shuffle:N`: a random order of
+ * each epoch's samples, another one in each; `options` may be NULL. It depends
+ * on the seed, the epoch and the position alone.
  *
  * By itself all samples are permuted, and with `block` blocks of consecutive
  * samples, and those of each block: both are computed, hold no memory, and need
- * upstream readers with random access and an end (LEAT_EUNSUPPORTED).
+ * upstream readers with random access and an end (LEAT_EUNSUPPORTED). With
+ * `files` the files of a reader of several with random access, or the readers
+ * of a chain, come in another order, each as it is; for streams
+ * `files:PATTERN | shuffle | interleave:(text:{}),cycle=1` does the same.
  *
  * With `buffer` up to 2^31 - 1 samples are held, over any reader: each position
  * takes one at random and the next sample of the upstream reader takes its

@@ -11,7 +11,8 @@
 
 typedef struct chain_reader {
     leat__index_map map; /* over a stream, of it `next.epoch` alone is used */
-    int64_t *end;   /* of each upstream reader, over random access; else NULL */
+    int64_t *first; /* index of each upstream reader's first sample, and the
+                       count, over random access; else NULL */
     int64_t *begin; /* the epoch at whose begin each stands; -1: elsewhere */
     int current;    /* which is read */
     bool has_begun; /* it stands where it is read next: */
@@ -120,17 +121,12 @@ static int find_reader(const chain_reader *chain, int64_t at)
     int high = chain->map.decorator.nupstream - 1;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (at < chain->end[middle])
+        if (at < chain->first[middle + 1])
             high = middle;
         else
             low = middle + 1;
     }
     return low;
-}
-
-static int64_t begin_of(const chain_reader *chain, int reader)
-{
-    return reader > 0 ? chain->end[reader - 1] : 0;
 }
 
 static void divide_positions(const leat__index_map *map,
@@ -144,8 +140,8 @@ static void divide_positions(const leat__index_map *map,
         int64_t index = at[i].index;
         if (index < begin || index >= end) {
             reader = find_reader(chain, index);
-            begin = begin_of(chain, reader);
-            end = chain->end[reader];
+            begin = chain->first[reader];
+            end = chain->first[reader + 1];
         }
         from[i] = (leat_position){at[i].epoch, index - begin};
         upstream[i] = reader;
@@ -268,7 +264,7 @@ static int chain_seek(leat_reader *reader, leat_position position,
     int current = 0;
     if (position.index > 0) {
         current = find_reader(chain, position.index);
-        position.index -= begin_of(chain, current);
+        position.index -= chain->first[current];
     }
     return go_to(chain, current, position, NULL);
 }
@@ -311,6 +307,13 @@ static int chain_mark(leat_reader *reader, leat_token *token)
                         chain->map.decorator.upstream[chain->current], token);
 }
 
+static int chain_parts(leat_reader *reader, const int64_t **first, int64_t *n)
+{
+    *first = chain_of(reader)->first;
+    *n = chain_of(reader)->map.decorator.nupstream;
+    return LEAT_OK;
+}
+
 static int cannot_seek(leat_reader *reader)
 {
     (void)reader;
@@ -332,7 +335,7 @@ static int chain_restore(leat_reader *reader, leat_token *token)
 
 static void chain_close(leat_reader *reader)
 {
-    leat__free(chain_of(reader)->end);
+    leat__free(chain_of(reader)->first);
     leat__free(chain_of(reader)->begin);
     leat__decorator_close(reader);
 }
@@ -354,6 +357,7 @@ static const leat_reader_ops chain_ops = {
     .save = leat__decorator_save,
     .restore = chain_restore,
     .may_block = leat__decorator_may_block,
+    .parts = chain_parts,
 };
 
 static const leat_reader_ops chain_stream_ops = {
@@ -379,16 +383,16 @@ static int set_ends(chain_reader *chain)
     const leat__decorator *decorator = &chain->map.decorator;
     int64_t sum = 0;
     int status = LEAT_OK;
-    chain->end =
-        leat__alloc_zero((size_t)decorator->nupstream, sizeof(*chain->end));
-    if (!chain->end)
+    chain->first = leat__alloc_zero((size_t)decorator->nupstream + 1,
+                                    sizeof(*chain->first));
+    if (!chain->first)
         return LEAT_ENOMEM;
     for (int i = 0; i < decorator->nupstream && !status; i++) {
         int64_t count;
         status = leat_reader_count(decorator->upstream[i], &count);
         if (!status)
             sum = sum < LEAT_ENDLESS - count ? sum + count : LEAT_ENDLESS;
-        chain->end[i] = sum;
+        chain->first[i + 1] = sum;
     }
     chain->map.positions = divide_positions;
     chain->map.count = sum;
@@ -416,7 +420,7 @@ static int chain_open(const leat_open *open, leat_reader **out)
     if (!status && is_map)
         status = set_ends(chain);
     if (status) {
-        leat__free(chain->end);
+        leat__free(chain->first);
         leat__free(chain->begin);
         leat__free(chain);
         return status;

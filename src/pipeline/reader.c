@@ -281,6 +281,15 @@ int leat_reader_count(leat_reader *reader, int64_t *out)
                                      reader->ops->count(reader, out));
 }
 
+int leat_reader_parts(leat_reader *reader, const int64_t **first, int64_t *n)
+{
+    if (!LEAT__HAS(reader, parts))
+        return unsupported(reader, "name the parts of its samples");
+    unsigned lines = leat__error_lines();
+    return leat__reader_check_status(reader, "parts", lines,
+                                     reader->ops->parts(reader, first, n));
+}
+
 int leat_reader_is_random_access(const leat_reader *reader)
 {
     return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);

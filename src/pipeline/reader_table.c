@@ -17,6 +17,7 @@ static const leat__table_entry pairs[][2] = {
     {OPERATION(save), OPERATION(restore)},
     {OPERATION(restore), OPERATION(save)},
     {OPERATION(advise), OPERATION(read_at)},
+    {OPERATION(parts), OPERATION(read_at)},
 };
 
 int leat__reader_type_check(const leat_reader_type *type)

@@ -12,6 +12,7 @@ static const char *const decorator_cases[] = {
     "shuffle:seed=3",
     "shuffle:block=5,seed=3",
     "shuffle:6,seed=3",
+    "({}) ({} | take:9) | chain | shuffle:files,seed=3",
     "skip:7",
     "cast:label=int64,data=float32,label=int32,data=uint8",
     "reshape:label=(1),data=(-1),label=()",

@@ -31,10 +31,10 @@ struct leat_reader {
  * The operations of a reader.
  *
  * size, name, fields, next, seek, cancel and close are required. All others may
- * be NULL, except that read_at needs count, advise needs read_at, and save and
- * restore come as a pair. The table is checked when its reader is opened:
- * LEAT_EINVAL names a missing entry, and the reader is closed again if it has
- * `close`.
+ * be NULL, except that read_at needs count, advise and parts need read_at, and
+ * save and restore come as a pair. The table is checked when its reader is
+ * opened: LEAT_EINVAL names a missing entry, and the reader is closed again if
+ * it has `close`.
  *
  * Threads. One caller at a time, on any thread, calls fields, next, seek, skip,
  * mark, save, restore and close; data used only by these needs no lock. cancel,
@@ -240,6 +240,14 @@ struct leat_reader_ops {
      * holds a lock of the chain's.
      */
     int64_t (*memory)(leat_reader *reader);
+
+    /**
+     * The parts of an epoch that another order may exchange, such as files:
+     * `*n` of them, (*first)[i] the index of the first sample of part i, and
+     * (*first)[*n] the count; borrowed until close. For readers with read_at.
+     * NULL: all is one part. Any thread.
+     */
+    int (*parts)(leat_reader *reader, const int64_t **first, int64_t *n);
 };
 
 /**
@@ -285,6 +293,14 @@ LEAT_API int leat_reader_materialize_routed(leat_reader *const upstream[],
                                             int nupstream,
                                             leat_sample *const out[], int n,
                                             int *got);
+
+/**
+ * The parts of an epoch of a reader of several files; see leat_reader_ops.
+ * Errors: LEAT_EUNSUPPORTED for a reader that has none; those of the reader.
+ * Thread safety: any threads.
+ */
+LEAT_API int leat_reader_parts(leat_reader *reader, const int64_t **first,
+                               int64_t *n);
 
 /**
  * leat_reader_read_at for a decorator: appends fields to what `out` has. Thread

@@ -1,5 +1,6 @@
 /* shuffle, the samples of each epoch in a random order. */
 #include "decorators/shuffle/shuffle.h"
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "decorators/decorators.h"
@@ -9,33 +10,58 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The number that the word stands for. */
+#define FILES (-1)
+
+static int check_arguments(const leat_args *args)
+{
+    const char *text = leat_args_get(args, "buffer");
+    int64_t buffer = leat_args_number(args, "buffer");
+    bool is_files = text && leat__ascii_is_same(text, "files");
+    if (text && buffer < 1 && !is_files)
+        return leat_error(LEAT_EINVAL,
+                          "shuffle: a buffer of %lld: expected 1 or more "
+                          "samples, or files",
+                          (long long)buffer);
+    if (text && leat_args_has(args, "block"))
+        return leat_error(LEAT_EINVAL,
+                          "shuffle: %s, and blocks of %lld: expected one of "
+                          "them",
+                          is_files ? "files" : "a buffer",
+                          (long long)leat_args_number(args, "block"));
+    return LEAT_OK;
+}
+
 static int shuffle_open(const leat_open *open, leat_reader **out)
 {
     const leat_args *args = open->args;
     int64_t buffer = leat_args_number(args, "buffer");
-    int64_t block = leat_args_number(args, "block");
-    if (buffer > 0 && block > 0)
-        return leat_error(LEAT_EINVAL,
-                          "shuffle: a buffer of %lld and blocks of %lld: "
-                          "expected one of them",
-                          (long long)buffer, (long long)block);
-    const leat__shuffle_options options = {
+    leat__shuffle_options options = {
         .seed = leat_open_seed(open),
         .each_epoch = leat_args_number(args, "each_epoch"),
-        .size = buffer > 0 ? buffer : block,
+        .size = buffer,
     };
-    return buffer > 0 ? leat__shuffle_buffer_open(open, &options, out)
-                      : leat__shuffle_map_open(open, &options, out);
+    int status = check_arguments(args);
+    if (status)
+        return status;
+    if (buffer == FILES)
+        return leat__shuffle_files_open(open, &options, out);
+    if (buffer > 0)
+        return leat__shuffle_buffer_open(open, &options, out);
+    options.size = leat_args_number(args, "block");
+    return leat__shuffle_map_open(open, &options, out);
 }
 
 static const leat_argument shuffle_arguments[] = {
     {.name = "buffer",
      .kind = LEAT_ARGUMENT_NUMBER,
      .positional = 1,
-     .min = 1,
+     .min = FILES,
      .max = INT32_MAX,
-     .help = "samples of a buffer to draw from, over any reader; without it "
-             "all are permuted, over random access"},
+     .words = "files",
+     .help = "samples of a buffer to draw from, over any reader; files: those "
+             "of a reader of several, each in its order; without it all "
+             "samples are permuted, over random access"},
     {.name = "block",
      .kind = LEAT_ARGUMENT_NUMBER,
      .min = 1,
@@ -86,7 +112,9 @@ int leat_pipeline_shuffle(leat_pipeline **out, leat_pipeline *upstream,
     int status = leat__options_copy(&values, options, sizeof(values));
     if (status)
         return status;
-    if (values.buffer != 0)
+    if (values.files)
+        snprintf(text, sizeof(text), "files");
+    else if (values.buffer != 0)
         put_number(text, sizeof(text), "", values.buffer);
     if (values.block != 0)
         put_number(text, sizeof(text), "block", values.block);

@@ -26,6 +26,12 @@ int leat__shuffle_map_open(const leat_open *open,
                            const leat__shuffle_options *options,
                            leat_reader **out);
 
+/* The parts of the upstream reader, such as files, in another order. Errors:
+ * LEAT_EUNSUPPORTED for a reader without them. */
+int leat__shuffle_files_open(const leat_open *open,
+                             const leat__shuffle_options *options,
+                             leat_reader **out);
+
 /* The streaming buffer. */
 int leat__shuffle_buffer_open(const leat_open *open,
                               const leat__shuffle_options *options,

@@ -285,6 +285,17 @@ static int mapped_count(leat_reader *reader, int64_t *out)
     return status;
 }
 
+static int mapped_parts(leat_reader *reader, const int64_t **first, int64_t *n)
+{
+    const leat__record_index *index = NULL;
+    int status = get_index((mapped_reader *)reader, &index);
+    if (status)
+        return status;
+    *first = index->first;
+    *n = index->files->n;
+    return LEAT_OK;
+}
+
 /* A record that is looked up; so many in one go. */
 typedef struct found_record {
     int file;
@@ -590,6 +601,7 @@ static const leat_reader_ops mapped_ops = {
     .restore = mapped_restore,
     .may_block = mapped_may_block,
     .memory = mapped_memory,
+    .parts = mapped_parts,
 };
 
 static void take_arguments(mapped_reader *mapped, const leat_open *open,
