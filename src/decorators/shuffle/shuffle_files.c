@@ -84,10 +84,10 @@ static void order_positions(const leat__index_map *map,
     /* What is looked up depends on the position alone. */
     shuffle_files *files = (shuffle_files *)(uintptr_t)map;
     const part_order *order = NULL;
-    int64_t begin = 0, end = 0, first = 0, epoch = -1;
+    int64_t begin = 0, end = 0, first = 0, epoch = 0;
     pthread_mutex_lock(&files->lock);
     for (int i = 0; i < n; i++) {
-        if (at[i].epoch != epoch) {
+        if (!order || at[i].epoch != epoch) {
             order = find_order(files, epoch = at[i].epoch);
             begin = end = 0;
         }
