@@ -37,6 +37,7 @@ static int pull_batch(batch_reader *batch, leat__group *group)
     int status = LEAT_OK;
     while (group->n < batch->size && !status) {
         int got, n = (int)batch->size - group->n;
+        n = n < LEAT__GROUP_AT_ONCE ? n : LEAT__GROUP_AT_ONCE;
         status = leat__group_clear(&batch->pool, group, group->n, n);
         if (status)
             return status;

@@ -174,6 +174,7 @@ static int complete(window_reader *window, int i)
 static int pull(window_reader *window, int n)
 {
     int got;
+    n = n < LEAT__GROUP_AT_ONCE ? n : LEAT__GROUP_AT_ONCE;
     int status = clear_slots(window, n);
     if (status)
         return status;

@@ -11,6 +11,8 @@
 #include <check.h>
 #include <string.h>
 
+enum { LABEL = 3 }; /* after tokens, their offsets and cell */
+
 static rows_source source;
 static leat_sample sample;
 static leat_reader *reader;
@@ -520,6 +522,18 @@ START_TEST(nothing_is_allocated_in_the_steady_state)
 }
 END_TEST
 
+/* Buffers are made for samples that are there, give or take one call. */
+START_TEST(a_batch_far_larger_than_the_data_takes_no_memory_for_it)
+{
+    source.is_stream = _i;
+    open_chain("batch:1000000,ragged=tokens");
+    int64_t before = leat__alloc_count();
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    expect(LABEL, "10: 0 1 2 3 4 5 6 7 8 9");
+    ck_assert_int_lt(leat__alloc_count() - before, 2000);
+}
+END_TEST
+
 START_TEST(every_failed_allocation_is_an_error)
 {
     source.is_stream = _i;
@@ -615,6 +629,8 @@ int main(void)
     tcase_add_test(tcase, a_layer_delivers_images_in_batches);
     tcase_add_test(tcase, dropped_batches_are_found_again);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 6);
+    tcase_add_loop_test(
+        tcase, a_batch_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 2);
     tcase_add_loop_test(tcase, a_cancelled_reader_gives_no_batch, 0, 2);
     tcase_add_test(tcase, code_makes_what_text_makes);

@@ -273,6 +273,18 @@ START_TEST(nothing_is_allocated_in_the_steady_state)
 }
 END_TEST
 
+/* Buffers are made for samples that are there, give or take one call. */
+START_TEST(a_window_far_larger_than_the_data_takes_no_memory_for_it)
+{
+    source.is_stream = _i;
+    reader = open_chain("window:1000000,ragged=tokens");
+    int64_t before = leat__alloc_count();
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.field[LABEL].shape[0], 10);
+    ck_assert_int_lt(leat__alloc_count() - before, 2000);
+}
+END_TEST
+
 START_TEST(every_failed_allocation_is_an_error)
 {
     source.is_stream = _i % 2;
@@ -349,6 +361,8 @@ int main(void)
     tcase_add_loop_test(tcase, arguments_out_of_range_are_refused, 0,
                         sizeof(refused) / sizeof(refused[0]));
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 2);
+    tcase_add_loop_test(
+        tcase, a_window_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 4);
     tcase_add_loop_test(tcase, a_cancelled_reader_gives_no_window, 0, 2);
     tcase_add_test(tcase, a_mark_of_another_chain_is_refused);
