@@ -377,6 +377,7 @@ typedef struct leat_group_options {
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
  * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_group_options_init(leat_group_options *options);
 
@@ -391,6 +392,7 @@ LEAT_API int leat_group_options_init(leat_group_options *options);
  * one (LEAT_EDATA), and is named by its line and provenance, so that all other
  * batches have the samples that they would have without it; so do samples whose
  * types or shapes do not fit together.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
                                  int64_t size,
@@ -405,6 +407,7 @@ LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
  * A row has the provenance of its batch. A bad one has as many bad rows as
  * its first axis is promised to have, or else one; LEAT_EDATA, too, if its
  * fields have different numbers of rows, or offsets that are none.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_unbatch(leat_pipeline **out,
                                    leat_pipeline *upstream);
@@ -417,6 +420,7 @@ LEAT_API int leat_pipeline_unbatch(leat_pipeline **out,
  * missing, are shorter, unless drop_last leaves them out. A bad record makes
  * every window with it bad. Over random access each window reads its samples by
  * index, else (size - 1) stride + 1 samples are held.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_window(leat_pipeline **out, leat_pipeline *upstream,
                                   int64_t size, int64_t shift, int64_t stride,
@@ -437,6 +441,7 @@ LEAT_API int leat_pipeline_window(leat_pipeline **out, leat_pipeline *upstream,
  * it is returned by itself, as LEAT_EDATA. To resume reads again what the
  * buckets held, from the oldest sample on; where their sizes are more than 208
  * bits (35 buckets of 64) from the begin of the epoch.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_bucket(leat_pipeline **out, leat_pipeline *upstream,
                                   const char *field, const char *bounds,
