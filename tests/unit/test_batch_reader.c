@@ -454,6 +454,9 @@ START_TEST(a_layer_delivers_images_in_batches)
         ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, 12), 0);
         if (k)
             pipeline = decorator_chain_make("batch:4", pipeline);
+        leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+        transform.scale = _i ? 0.5f : 0;
+        options.transform = &transform;
         options.batch_size = k ? 1 : 4;
         ck_assert_int_eq(leat_data_layer_create(&layers[k], pipeline, &options),
                          0);
@@ -471,6 +474,39 @@ START_TEST(a_layer_delivers_images_in_batches)
     }
     leat_data_layer_destroy(layers[0]);
     leat_data_layer_destroy(layers[1]);
+}
+END_TEST
+
+/* They would be taken for one image. */
+START_TEST(images_in_batches_are_not_cropped_or_mirrored)
+{
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_data_layer *layer;
+    static const float means[] = {3, 4};
+    if (_i == 0)
+        transform.crop_size = 1;
+    if (_i == 1)
+        transform.mirror = 1;
+    if (_i == 2) {
+        transform.mean_value = means;
+        transform.mean_values = 2;
+    }
+    options.transform = &transform;
+    options.batch_size = 1;
+    static unsigned char pixels[12 * 8];
+    const leat_memory_field x = {"x", LEAT_UINT8, 3, {2, 2, 2}, pixels};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &x, 1, 12), LEAT_OK);
+    pipeline = decorator_chain_make("batch:4", pipeline);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    leat_pipeline_unref(pipeline);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(),
+                         "the samples of field x are batches, whose images "
+                         "are not cropped, mirrored or centered"),
+                  "%s", leat_last_error());
+    leat_data_layer_destroy(layer);
 }
 END_TEST
 
@@ -626,7 +662,9 @@ int main(void)
     tcase_add_loop_test(tcase, a_bad_record_makes_its_batch_bad, 0, 36);
     tcase_add_loop_test(
         tcase, a_layer_of_batches_delivers_what_one_of_samples_does, 0, 6);
-    tcase_add_test(tcase, a_layer_delivers_images_in_batches);
+    tcase_add_loop_test(tcase, a_layer_delivers_images_in_batches, 0, 2);
+    tcase_add_loop_test(tcase, images_in_batches_are_not_cropped_or_mirrored, 0,
+                        3);
     tcase_add_test(tcase, dropped_batches_are_found_again);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 6);
     tcase_add_loop_test(

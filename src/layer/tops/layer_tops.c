@@ -35,6 +35,35 @@ static int plan_listed(leat_data_layer_group *group, int ntop,
     return status;
 }
 
+/* A batch of its reader's is delivered as it is: it has no axis for images. */
+static int check_batches(const leat_data_layer_group *group,
+                         const leat_field_spec *fields)
+{
+    const leat_data_layer_options *values = &group->options.values;
+    const leat_transform_options *transform = values->transform;
+    bool cuts =
+        transform && (transform->crop_size > 0 || transform->mirror ||
+                      transform->mean_file || transform->mean_values > 1);
+    for (int i = 0; i < group->plan.n; i++) {
+        const leat__planned_top *top = &group->plan.top[i];
+        const char *name = fields[top->field].name;
+        if (top->is_batch && values->batch_size != 1)
+            return leat_error(LEAT_EINVAL,
+                              "%s: the samples of field %s are batches: "
+                              "expected a batch_size of 1, found %lld",
+                              values->name, name,
+                              (long long)values->batch_size);
+        if (top->is_batch && top->kind == LEAT__TOP_IMAGE && cuts)
+            return leat_error(LEAT_EINVAL,
+                              "%s: the samples of field %s are batches, whose "
+                              "images are not cropped, mirrored or centered: "
+                              "transform them before they are batches, or "
+                              "leave the batches to the layer",
+                              values->name, name);
+    }
+    return LEAT_OK;
+}
+
 int leat__group_plan_tops(leat_data_layer_group *group, int ntop)
 {
     const leat_data_layer_options *values = &group->options.values;
@@ -49,16 +78,7 @@ int leat__group_plan_tops(leat_data_layer_group *group, int ntop)
     if (status)
         return leat__error_context(status, "%s", values->name);
     leat__image_set_count_draws(&group->images, &group->plan);
-    for (int i = 0; i < group->plan.n; i++) {
-        const leat__planned_top *top = &group->plan.top[i];
-        if (top->is_batch && values->batch_size != 1)
-            return leat_error(LEAT_EINVAL,
-                              "%s: the samples of field %s are batches: "
-                              "expected a batch_size of 1, found %lld",
-                              values->name, fields[top->field].name,
-                              (long long)values->batch_size);
-    }
-    return LEAT_OK;
+    return check_batches(group, fields);
 }
 
 size_t leat__group_measure_sample(const leat_data_layer_group *group,
