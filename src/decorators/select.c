@@ -10,6 +10,7 @@
 typedef struct select_reader {
     leat__sample_map map;
     int from[LEAT_MAX_FIELDS]; /* of the upstream reader's fields */
+    int kept;                  /* how many of the first stay where they are */
 } select_reader;
 
 static int select_work(leat__sample_map *map, leat__map_state *state,
@@ -17,17 +18,18 @@ static int select_work(leat__sample_map *map, leat__map_state *state,
 {
     const select_reader *select = (const select_reader *)map;
     leat_field chosen[LEAT_MAX_FIELDS];
+    leat_field *field = sample->field + first;
+    int kept = select->kept, n = map->nspec;
     (void)state;
-    if (first + map->nspec > LEAT_MAX_FIELDS)
+    if (first + n > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL,
-                          "select: a sample has %d fields, at "
-                          "most %d",
-                          first + map->nspec, LEAT_MAX_FIELDS);
-    for (int i = 0; i < map->nspec; i++)
-        chosen[i] = sample->field[first + select->from[i]];
-    memcpy(sample->field + first, chosen,
-           (size_t)map->nspec * sizeof(chosen[0]));
-    sample->nfields = first + map->nspec;
+                          "select: a sample has %d fields, at most %d",
+                          first + n, LEAT_MAX_FIELDS);
+    for (int i = kept; i < n; i++)
+        chosen[i] = field[select->from[i]];
+    for (int i = kept; i < n; i++)
+        field[i] = chosen[i];
+    sample->nfields = first + n;
     return LEAT_OK;
 }
 
@@ -74,6 +76,18 @@ static void rename_offsets(select_reader *select)
     }
 }
 
+/* Where names alone change, there is no work on samples. */
+static void settle_fields(select_reader *select)
+{
+    leat__sample_map *map = &select->map;
+    while (select->kept < map->nspec &&
+           select->from[select->kept] == select->kept)
+        select->kept++;
+    if (select->kept == map->ngiven && map->nspec == map->ngiven)
+        map->ops.materialize = NULL;
+    rename_offsets(select);
+}
+
 static int select_open(const leat_open *open, leat_reader **out)
 {
     const char *pair;
@@ -88,7 +102,7 @@ static int select_open(const leat_open *open, leat_reader **out)
          i++)
         status = add_field((select_reader *)map, pair);
     if (!status)
-        rename_offsets((select_reader *)map);
+        settle_fields((select_reader *)map);
     return leat__sample_map_opened(map, status, out);
 }
 
