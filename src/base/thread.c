@@ -88,6 +88,13 @@ const void *leat__thread_owner(void)
     return owner;
 }
 
+const void *leat__thread_set_owner(const void *value)
+{
+    const void *before = owner;
+    owner = value;
+    return before;
+}
+
 void leat__thread_join(leat__thread *thread)
 {
     if (!thread->running)

@@ -25,6 +25,12 @@ void leat__thread_join(leat__thread *thread); /* does nothing if not running */
 const void *leat__thread_owner(void);
 
 /*
+ * Makes the calling thread work for an owner for a while, so that threads which
+ * a reader starts meanwhile do, too. Returns the one before.
+ */
+const void *leat__thread_set_owner(const void *value);
+
+/*
  * Stack of leat's threads, independent of RLIMIT_STACK: leat itself uses less
  * than LEAT__STACK_MIN, the rest is for callbacks.
  */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "layer/autotune.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
@@ -415,9 +416,11 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
 int leat__group_start(leat_data_layer_group *group, int ntop, leat_token *token,
                       leat__batch_shape *shape)
 {
+    const void *owner = leat__thread_set_owner(group);
     group->is_starting = true;
     int status = start(group, ntop, token, shape);
     group->is_starting = false;
+    (void)leat__thread_set_owner(owner);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include "support/suite.h"
 #include "support/watchdog.h"
 
+#include <leat.h>
 #include <leat/decorators.h>
 #include <leat/ext/reader.h>
 
@@ -673,6 +674,53 @@ START_TEST(a_forked_child_is_refused_and_can_close)
 }
 END_TEST
 
+static leat_data_layer *the_layer;
+static atomic_int refused;
+
+/* A callback on a thread of prefetch, which the layer's setup has started. */
+static int restoring_next(void *pass, leat_sample *out)
+{
+    static const float value = 1;
+    (void)pass;
+    leat_token token;
+    leat_token_init(&token);
+    if (leat_data_layer_restore(the_layer, &token) == LEAT_ESTATE &&
+        strstr(leat_last_error(), "inside a callback"))
+        atomic_fetch_add(&refused, 1);
+    leat_token_finish(&token);
+    return leat_sample_set(out, 0, LEAT_FLOAT32, 0, NULL, &value);
+}
+
+START_TEST(its_threads_are_the_layers)
+{
+    const leat_field_spec field = {.name = "data", .dtype = LEAT_FLOAT32};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .next = restoring_next};
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_pipeline *upstream, *pipeline;
+    options.batch_size = 4;
+    ck_assert_int_eq(leat_pipeline_callback(&upstream, &callbacks, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_prefetch(&pipeline, upstream, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&the_layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_msg(!leat_data_layer_setup(the_layer, NULL, 0), "%s",
+                  leat_last_error());
+    for (int i = 0; i < 200; i++) {
+        leat_blob *top[] = {leat_data_layer_top(the_layer, 0)};
+        ck_assert_int_eq(leat_data_layer_forward(the_layer, top, 1, LEAT_HOST),
+                         LEAT_OK);
+    }
+    ck_assert_int_ge(atomic_load(&refused), 800);
+    leat_data_layer_destroy(the_layer);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(upstream);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("prefetch");
@@ -699,6 +747,7 @@ int main(void)
     tcase_add_test(tcase, auto_doubles_up_to_its_bytes);
     tcase_add_test(tcase, waits_are_blocked_time_not_busy);
     tcase_add_test(tcase, every_allocation_may_fail);
+    tcase_add_test(tcase, its_threads_are_the_layers);
     tcase_add_test(tcase, a_forked_child_is_refused_and_can_close);
     return suite_run(suite);
 }
