@@ -512,8 +512,8 @@ START_TEST(threads_work_at_the_same_time)
     leat_pipeline_unref(upstream);
     leat_reader *reader = open_over(pipeline, 4, 2, false);
     expect_rest(reader, 0, COUNT);
-    ck_assert_int_eq(the_pair.met, 1);
     leat_reader_close(reader);
+    ck_assert_int_eq(the_pair.met, 1);
 }
 END_TEST
 
