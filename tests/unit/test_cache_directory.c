@@ -355,6 +355,36 @@ START_TEST(a_killed_writer_is_followed_by_another)
 }
 END_TEST
 
+START_TEST(a_forked_child_leaves_it_to_its_parent)
+{
+    for (is_stream = 0; is_stream < 2; is_stream++) {
+        remove_all(path);
+        leat_reader *reader = open_source(MANY);
+        for (int i = 0; i < 50; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        pid_t child = fork();
+        if (child == 0) {
+            int status = LEAT_OK;
+            while (!status)
+                status = leat_reader_next(reader, &sample);
+            leat_reader_close(reader);
+            _exit(status == LEAT_END ? 0 : 1);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+        for (int i = 50; i < MANY; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+        leat_reader_close(reader);
+        reader = open_source(MANY);
+        expect_epoch(reader, 0, MANY);
+        ck_assert_int_eq(reads, 0);
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
 START_TEST(another_writer_is_refused)
 {
     leat_reader *other = NULL;
@@ -642,6 +672,7 @@ int main(void)
     tcase_add_test(tcase, threads_write_it_in_any_order);
     tcase_add_test(tcase, a_part_of_an_epoch_leaves_nothing);
     tcase_add_test(tcase, a_killed_writer_is_followed_by_another);
+    tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
     tcase_add_test(tcase, another_writer_is_refused);
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
     tcase_add_test(tcase, what_is_there_and_no_cache_is_left_alone);

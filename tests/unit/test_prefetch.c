@@ -664,6 +664,7 @@ START_TEST(a_forked_child_is_refused_and_can_close)
     if (child == 0) {
         int status = leat_reader_next(reader, &sample);
         leat_reader_cancel(reader);
+        leat_reader_close(reader);
         _exit(status == LEAT_ESTATE ? 0 : 1);
     }
     int status;

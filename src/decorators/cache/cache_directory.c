@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "readers/mapped_file.h"
@@ -56,8 +57,9 @@ struct leat__cache_directory {
 };
 
 struct leat__cache_writer {
-    path_text path;    /* what it becomes */
-    path_text partial; /* what it is until then */
+    unsigned generation; /* of the process that writes */
+    path_text path;      /* what it becomes */
+    path_text partial;   /* what it is until then */
     int lock_fd;
     int data_fd;
     leat_token identity;
@@ -324,10 +326,11 @@ static leat__cache_writer *writer_new(void)
         return NULL;
     writer->lock_fd = writer->data_fd = -1;
     leat_token_init(&writer->identity);
-    if (leat__mutex_init(&writer->lock)) {
+    if (leat__fork_watch() || leat__mutex_init(&writer->lock)) {
         leat__free(writer);
         return NULL;
     }
+    writer->generation = leat__fork_generation();
     return writer;
 }
 
@@ -444,9 +447,17 @@ static int add_locked(leat__cache_writer *writer, int64_t index,
     return LEAT_OK;
 }
 
+/* A forked child shares the files with its parent, who goes on writing. */
+static bool is_parents(const leat__cache_writer *writer)
+{
+    return writer->generation != leat__fork_generation();
+}
+
 int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
                            const leat__cache_item *item, int64_t *written)
 {
+    if (is_parents(writer))
+        return leat_error(LEAT_ESTATE, "the process that forked makes it");
     pthread_mutex_lock(&writer->lock);
     int64_t before = writer->written;
     int status =
@@ -511,6 +522,8 @@ static int sync_parent(const char *path)
 int leat__cache_writer_finish(leat__cache_writer *writer)
 {
     int status = LEAT_OK;
+    if (is_parents(writer))
+        return leat_error(LEAT_ESTATE, "the process that forked makes it");
     pthread_mutex_lock(&writer->lock);
     if (fsync(writer->data_fd))
         status =
@@ -532,7 +545,7 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
 {
     if (!writer)
         return;
-    if (!writer->is_whole && !writer->failed)
+    if (!writer->is_whole && !writer->failed && !is_parents(writer))
         remove_partial(writer);
     if (writer->data_fd >= 0)
         close(writer->data_fd);
