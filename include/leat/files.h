@@ -38,7 +38,13 @@ typedef enum leat_compression {
     LEAT_COMPRESSION_ZLIB = 3
 } leat_compression;
 
-/** Where it is kept which record of a mapped file is where. */
+/**
+ * Where it is kept which record of a mapped file is where. It is made by a pass
+ * over the records' headers, on several threads over several files, when it is
+ * first needed: for a count, a position, random access, and by a data layer at
+ * setup. Of files that are not in memory that reads a page or two a record, so
+ * it is worth keeping there.
+ */
 typedef enum leat_file_index {
     LEAT_FILE_INDEX_MEMORY = 0, /* in memory, 8 bytes a record, made at need */
     LEAT_FILE_INDEX_KEEP = 1    /* in .NAME.leat-index beside each file as well,
