@@ -299,9 +299,9 @@ typedef struct leat_mix_options {
     size_t size;          /* of this struct, as the caller knows it */
     const double *weight; /* of each input, in millionths; NULL: all the same */
     int even;             /* 1: as regular as can be; 0: by the seed */
-    leat_mix_end on_end;
-    uint64_t seed; /* with has_seed */
-    int has_seed;  /* 0: it is made of the caller's, as for all readers */
+    leat_mix_end on_end;  /* what follows the end of an input */
+    uint64_t seed;        /* with has_seed */
+    int has_seed; /* 0: it is made of the caller's, as for all readers */
 } leat_mix_options;
 
 /** Every default, written out. */
@@ -547,9 +547,9 @@ typedef enum leat_decode_color {
 
 /** Options of leat_pipeline_decode. Zero is the default of all but `size`. */
 typedef struct leat_decode_options {
-    size_t size;       /* of this struct, as the caller knows it */
-    const char *field; /* NULL: the first field of LEAT_BYTES */
-    leat_decode_color color;
+    size_t size;             /* of this struct, as the caller knows it */
+    const char *field;       /* NULL: the first field of LEAT_BYTES */
+    leat_decode_color color; /* channels that are made */
     leat_layout layout;      /* NCHW: channels first */
     int64_t max_image_bytes; /* memory of decoding one image; 0:
                                 LEAT_IMAGE_BYTES_DEFAULT */
@@ -793,7 +793,7 @@ typedef struct leat_random_options {
     double mean;      /* of NORMAL */
     double deviation; /* its standard deviation; 0: 1 */
     bool has_seed;    /* seed is meant; else it is the layer's */
-    int64_t seed;
+    int64_t seed;     /* of all values */
 } leat_random_options;
 
 /** Every default, written out. */

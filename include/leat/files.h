@@ -4,8 +4,8 @@
  *
  * `path` has `n` texts, at least one, whose files are read as one, in their
  * order: a path; a pattern with * ? or [, whose files are sorted by bytes;
- * @LIST, a file with a path on each line; `-`, standard input. They are copied,
- * and relative to the working directory at open. Nothing is opened yet.
+ * `@LIST`, a file with a path on each line; `-`, standard input. They are
+ * copied, and relative to the working directory at open. Nothing is opened yet.
  *
  * Plain files are mapped: they have a count, are read in any order, and views
  * of them live as long as the reader. Compressed files, pipes and standard
@@ -58,8 +58,8 @@ typedef enum leat_file_index {
  * the fields by name.
  */
 typedef struct leat_file_options {
-    size_t size; /* of this struct, as the caller knows it */
-    leat_compression compression;
+    size_t size;                  /* of this struct, as the caller knows it */
+    leat_compression compression; /* of the files */
     int64_t max_record; /* bytes of the longest record of a compressed file or
                            pipe; 0: 64 MiB */
     leat_file_index index; /* of mapped files, as are all that follow */

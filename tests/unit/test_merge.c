@@ -182,7 +182,8 @@ START_TEST(a_layer_reads_it_and_refuses_to_be_saved)
                layer_fixture_label(&fixture, 1) - 2000;
     }
     ck_assert_float_eq(sum, 4 * 78); /* 0 to 12, in 2 epochs of 2 inputs */
-    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token),
+                     LEAT_EUNSUPPORTED);
     ck_assert_ptr_nonnull(
         strstr(leat_last_error(), "the order of arrival cannot be saved"));
     layer_fixture_close(&fixture);
