@@ -1,7 +1,6 @@
 /* Several files of a format as one sequence, by TFRecord: order, positions,
  * identity, faults. */
 #include "base/memory.h"
-#include "readers/record/record_mapped.h"
 #include "support/record_fixture.h"
 #include "support/suite.h"
 
@@ -345,17 +344,16 @@ START_TEST(the_first_record_of_each_file_is_known)
 {
     static const int64_t expected[] = {0, 300, 300, 700, 700};
     const int64_t *first;
-    int n;
+    int64_t n;
     leat_reader *reader = record_reader_open(text);
-    ck_assert_int_eq(leat__record_mapped_files(reader, &first, &n), LEAT_OK);
+    ck_assert_int_eq(leat_reader_parts(reader, &first, &n), LEAT_OK);
     ck_assert_int_eq(n, FILES);
     ck_assert_int_eq(memcmp(first, expected, sizeof(expected)), 0);
     leat_reader_close(reader);
     char packed[FIXTURE_PATH + 128];
     snprintf(packed, sizeof(packed), "tfrecord:%s,compression=GZIP", path[0]);
     reader = record_reader_open(packed);
-    ck_assert_int_eq(leat__record_mapped_files(reader, &first, &n),
-                     LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_parts(reader, &first, &n), LEAT_EUNSUPPORTED);
     leat_reader_close(reader);
 }
 END_TEST

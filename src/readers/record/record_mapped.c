@@ -661,19 +661,3 @@ int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
     *out = &mapped->reader;
     return LEAT_OK;
 }
-
-int leat__record_mapped_files(leat_reader *reader, const int64_t **first,
-                              int *n)
-{
-    const leat__record_index *index;
-    if (reader->ops->read_at != mapped_read_at)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "the reader \"%s\" has no files that are mapped",
-                          reader->ops->name);
-    int status = get_index((mapped_reader *)reader, &index);
-    if (status)
-        return status;
-    *first = index->first;
-    *n = index->files->n;
-    return LEAT_OK;
-}

@@ -13,13 +13,4 @@
 int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
                              leat__file_list *list, leat_reader **out);
 
-/*
- * The files of such a reader: (*first)[i] is the index of the first record of
- * file i, and (*first)[*n] the count; valid until close. For decorators that
- * keep files together. Makes the index. Errors: LEAT_EUNSUPPORTED for another
- * reader; those of count. Any thread.
- */
-int leat__record_mapped_files(leat_reader *reader, const int64_t **first,
-                              int *n);
-
 #endif
