@@ -104,10 +104,20 @@ START_TEST(each_obligatory_operation_is_missed_by_name)
 }
 END_TEST
 
+static int no_parts(leat_reader *reader, const int64_t **first, int64_t *n)
+{
+    (void)reader;
+    (void)first;
+    *n = 0;
+    return LEAT_OK;
+}
+
 START_TEST(operations_that_need_each_other_come_together)
 {
     ops.read_at = read_nothing;
     refused("the reader \"mine\" has \"read_at\", but lacks \"count\"");
+    ops.parts = no_parts;
+    refused("the reader \"mine\" has \"parts\", but lacks \"read_at\"");
     ops.save = keep;
     refused("the reader \"mine\" has \"save\", but lacks \"restore\"");
     ops.restore = keep;
