@@ -46,8 +46,8 @@ static void check_double(const char *text)
 {
     double out = 0.5, expected = strtod(text, NULL);
     ck_assert_msg(leat__decimal_double(text, strlen(text), &out), "%s", text);
-    ck_assert_msg(memcmp(&out, &expected, sizeof(out)) == 0 ||
-                      (isnan(out) && isnan(expected)),
+    bool is_same = out == expected && signbit(out) == signbit(expected);
+    ck_assert_msg(is_same || (isnan(out) && isnan(expected)),
                   "%s: %a, expected %a", text, out, expected);
 }
 

@@ -238,7 +238,7 @@ static atomic_int cancels;
 static int cancel_at_five(void *user, const leat_sample *sample, int *keep)
 {
     (void)user;
-    (void)keep;
+    *keep = 0;
     if (sample->from.record == 5)
         leat_reader_cancel(to_cancel);
     ck_assert_int_le(sample->from.record, 5);
