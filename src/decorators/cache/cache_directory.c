@@ -122,7 +122,8 @@ static int check_index(const char *path, const char *bytes, size_t size,
 static int check_identity(const char *path, const char *bytes, size_t size,
                           const leat_token *identity)
 {
-    if (size == identity->size && !memcmp(bytes, identity->bytes, size))
+    if (size == identity->size &&
+        (size == 0 || memcmp(bytes, identity->bytes, size) == 0))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "%s: the cache was made of another data set or "
@@ -482,8 +483,9 @@ static int write_index(const leat__cache_writer *writer)
         return LEAT_ENOMEM;
     if (places > 0)
         memcpy(image + sizeof(header), writer->place, places);
-    memcpy(image + sizeof(header) + places, writer->identity.bytes,
-           writer->identity.size);
+    if (writer->identity.size > 0)
+        memcpy(image + sizeof(header) + places, writer->identity.bytes,
+               writer->identity.size);
     memcpy(header.magic, magic, sizeof(magic));
     header.body_crc = leat__crc32c(0, image + sizeof(header), body);
     header.header_crc = header_crc(&header);
