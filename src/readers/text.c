@@ -31,7 +31,7 @@ static int want_more(const text_format *text, leat__record_walk *walk,
                      size_t left)
 {
     walk->needed = left + 1;
-    if (left < text->max_line && !walk->own[LONG_LINE])
+    if (left <= text->max_line && !walk->own[LONG_LINE])
         return LEAT_AGAIN;
     if (!walk->own[LONG_LINE])
         walk->own[LONG_LINE] = walk->offset + 1;

@@ -134,6 +134,23 @@ START_TEST(a_line_that_is_too_long_is_passed_by)
 }
 END_TEST
 
+/* With its end it may have max_record bytes; the last one has none. */
+START_TEST(a_line_of_the_longest_size_is_good)
+{
+    int good, bad;
+    record_sequence_write("exact", "abc\nabcd\nabcd", 13);
+    record_sequence_pack("exact.gz", "abc\nabcd\nabcd", 13, 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(record_sequence_read(i ? "text:exact.gz,max_record=4"
+                                                : "text:exact,max_record=4",
+                                              &good, &bad),
+                         LEAT_END);
+        ck_assert_int_eq(good, 2);
+        ck_assert_int_eq(bad, 1);
+    }
+}
+END_TEST
+
 START_TEST(a_bad_line_is_named)
 {
     write_text("long", "ab\nabcdefgh\ncd");
@@ -329,6 +346,7 @@ int main(void)
     tcase_add_test(tests, no_line_at_all);
     tcase_add_test(tests, many_lines_of_all_lengths);
     tcase_add_test(tests, a_line_that_is_too_long_is_passed_by);
+    tcase_add_test(tests, a_line_of_the_longest_size_is_good);
     tcase_add_test(tests, a_bad_line_is_named);
     tcase_add_test(tests, what_is_missing_is_known_when_it_is_opened);
     tcase_add_test(tests, a_gzip_file_cut_anywhere_gives_lines_and_an_error);
