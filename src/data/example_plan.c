@@ -669,13 +669,14 @@ static int read_message(reading *in, leat_sample *sample,
 int leat__example_plan_read(const leat__example_plan *plan, leat_sample *sample,
                             int base, int message)
 {
-    reading in = {.plan = plan};
+    reading in; /* 3 KiB, of which only what the plan has is written */
     leat_field field[LEAT_MAX_FIELDS];
     if (base + plan->nfields > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL,
                           "a sample has %d fields, and %d are added: expected "
                           "at most %d in sum",
                           base, plan->nfields, LEAT_MAX_FIELDS);
+    in.plan = plan;
     int status = read_message(&in, sample, &sample->field[message], field);
     if (status)
         return status;
