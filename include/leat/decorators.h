@@ -20,7 +20,11 @@
 extern "C" {
 #endif
 
-/* ---- Which samples, and in what order ---------------------------------- */
+/**
+ * @name Which samples, and in what order
+ * Thread safety: any thread.
+ * @{
+ */
 
 /** `take:N`: the first `count` samples of each epoch; -1: all. */
 LEAT_API int leat_pipeline_take(leat_pipeline **out, leat_pipeline *upstream,
@@ -194,7 +198,13 @@ LEAT_API int leat_pipeline_shuffle(leat_pipeline **out, leat_pipeline *upstream,
 LEAT_API int leat_pipeline_constant(leat_pipeline **out,
                                     leat_pipeline *upstream, int64_t count);
 
-/* ---- Several inputs ----------------------------------------------------- */
+/** @} */
+
+/**
+ * @name Several inputs
+ * Thread safety: any thread.
+ * @{
+ */
 
 /**
  * `(A) (B) | chain`: the `n` pipelines one after the other in each epoch. Their
@@ -343,7 +353,13 @@ LEAT_API int leat_pipeline_merge(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n,
                                  int buffer);
 
-/* ---- Groups of samples -------------------------------------------------- */
+/** @} */
+
+/**
+ * @name Groups of samples
+ * Thread safety: any thread.
+ * @{
+ */
 
 /**
  * How the fields of several samples become those of one group. Zero is the
@@ -448,7 +464,13 @@ LEAT_API int leat_pipeline_bucket(leat_pipeline **out, leat_pipeline *upstream,
                                   const char *batch, int to_bound,
                                   const leat_group_options *options);
 
-/* ---- Work on each sample ------------------------------------------------ */
+/** @} */
+
+/**
+ * @name Work on each sample
+ * Thread safety: any thread.
+ * @{
+ */
 
 /*
  * These keep order, count and random access. Their work is done where samples
@@ -672,7 +694,13 @@ leat_pipeline_sequence_example(leat_pipeline **out, leat_pipeline *upstream,
                                const char *const features[], int n,
                                const leat_example_options *options);
 
-/* ---- Memory and time ---------------------------------------------------- */
+/** @} */
+
+/**
+ * @name Memory and time
+ * Thread safety: any thread.
+ * @{
+ */
 
 /** How leat_pipeline_cache keeps samples. Zero is the default of all fields but
  * `size`. */
@@ -683,6 +711,7 @@ typedef struct leat_cache_options {
     const char *dir; /* a directory, instead of memory; NULL: none */
 } leat_cache_options;
 
+/** Every default, written out. */
 #define LEAT_CACHE_OPTIONS_INIT                                                \
     {                                                                          \
         .size = sizeof(leat_cache_options)                                     \
@@ -736,6 +765,7 @@ typedef struct leat_prefetch_options {
     bool unordered;    /* samples come as they are ready */
 } leat_prefetch_options;
 
+/** Every default, written out. */
 #define LEAT_PREFETCH_OPTIONS_INIT                                             \
     {                                                                          \
         .size = sizeof(leat_prefetch_options), .threads = 1                    \
@@ -762,7 +792,13 @@ LEAT_API int leat_pipeline_prefetch(leat_pipeline **out,
                                     leat_pipeline *upstream,
                                     const leat_prefetch_options *options);
 
-/* ---- Sources ------------------------------------------------------------ */
+/** @} */
+
+/**
+ * @name Sources
+ * Thread safety: any thread.
+ * @{
+ */
 
 /**
  * `range:START,STOP,STEP`: the whole numbers from `start` on, by `step`, before
@@ -819,6 +855,8 @@ LEAT_API int leat_random_options_init(leat_random_options *options);
  */
 LEAT_API int leat_pipeline_random(leat_pipeline **out, int64_t count,
                                   const leat_random_options *options);
+
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -83,6 +83,12 @@ typedef struct leat_file_options {
 LEAT_API int leat_file_options_init(leat_file_options *options);
 
 /**
+ * @name Readers of files
+ * Thread safety: any thread.
+ * @{
+ */
+
+/**
  * `tfrecord:FILES`: TensorFlow's TFRecord. Field: `record`, the bytes of each
  * record, whose checksum is verified on the thread that completes the sample. A
  * record whose length alone has a wrong checksum is bad, and the next one is
@@ -182,6 +188,8 @@ LEAT_API int leat_pipeline_recordio(leat_pipeline **out,
  */
 LEAT_API int leat_pipeline_files(leat_pipeline **out, const char *const path[],
                                  int n);
+
+/** @} */
 
 #ifdef __cplusplus
 }
