@@ -10,7 +10,7 @@ leat_reader_ops scripted_ops;
 leat_sample *scripted_out[SCRIPT_MAX];
 
 static leat_sample samples[SCRIPT_MAX];
-static leat_reader reader;
+static leat_reader own_reader;
 
 static int scripted_error(leat_sample *sample, int64_t record, char letter)
 {
@@ -137,8 +137,8 @@ static void scripted_end(leat_reader *self)
 static int scripted_open(const leat_open *open, leat_reader **out)
 {
     (void)open;
-    reader.ops = &scripted_ops;
-    *out = &reader;
+    own_reader.ops = &scripted_ops;
+    *out = &own_reader;
     return LEAT_OK;
 }
 
