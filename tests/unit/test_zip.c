@@ -41,9 +41,18 @@ static void check_rows(const char *text)
     }
     free(all);
     sequence_holds(text);
-    sequence_survives(text);
     sequence_settles(text);
 }
+
+START_TEST(failing_allocations_lose_nothing)
+{
+    in_all_forms("(counted:20,field=a,form=%s,bad=3) (counted:20,field=b,"
+                 "form=%s,size=9) | zip",
+                 sequence_survives);
+    sequence_survives("(counted:40,field=a,form=stream,bad=3) (counted:40,"
+                      "field=b,size=300,bad=7) | zip");
+}
+END_TEST
 
 START_TEST(rows_have_the_fields_of_all_inputs_in_lockstep)
 {
@@ -52,6 +61,14 @@ START_TEST(rows_have_the_fields_of_all_inputs_in_lockstep)
                  check_rows);
     in_all_forms("(counted:100,field=a,form=%s) (counted:100,field=b,"
                  "first=500,form=%s,bad=3) | zip",
+                 check_rows);
+    /* So large that the second input appends its samples itself. */
+    in_all_forms("(counted:100,field=a,form=%s,key=5,size=70) (counted:100,"
+                 "field=b,key=5,first=500,form=%s,bad=3,size=300) | "
+                 "zip:align=key",
+                 check_rows);
+    in_all_forms("(counted:100,field=a,form=%s,bad=3) (counted:100,field=b,"
+                 "first=500,form=%s,size=300) | zip",
                  check_rows);
     in_all_forms("(counted:100,field=a,form=%s,bad=3) (counted:100,field=b,"
                  "first=500,form=%s,bad=3,key=7) | zip:align=0",
@@ -111,6 +128,12 @@ START_TEST(unequal_lengths_are_an_error_after_the_last_row)
     check_error("(counted:12,field=a,form=stream) (counted:12,field=b) "
                 "(counted:13,field=c,form=deferred) | zip",
                 12, LEAT_EFORMAT, "zip: input 1 (counted:12,");
+    check_error("(counted:60,field=a,form=stream,bad=9) (counted:51,field=b,"
+                "bad=8,size=300) | zip",
+                51, LEAT_EFORMAT, "zip: input 2 (counted:51,");
+    check_error("(counted:50,field=a,form=stream,bad=9) (counted:51,field=b,"
+                "bad=8,size=300) | zip",
+                50, LEAT_EFORMAT, "zip: input 1 (counted:50,");
     check_error("(counted:40,field=a,form=stream,bad=9) (counted:31,field=b,"
                 "bad=8) | zip",
                 31, LEAT_EFORMAT, "zip: input 2 (counted:31,");
@@ -251,6 +274,9 @@ START_TEST(provenance_is_the_first_inputs_and_errors_name_the_culprits)
                  check_provenance);
     in_all_forms("(counted:20,field=a,form=%s,bad=7,name=left,key=20) (counted:"
                  "20,field=b,form=%s,bad=4,name=right,key=50,size=90) | zip",
+                 check_provenance);
+    in_all_forms("(counted:20,field=a,form=%s,bad=7,name=left,key=20) (counted:"
+                 "20,field=b,form=%s,bad=4,name=right,key=50,size=400) | zip",
                  check_provenance);
     in_all_forms("(counted:20,field=a,form=%s,bad=7,name=left,key=20,size=80) "
                  "(counted:20,field=b,form=%s,bad=4,name=right,key=50) | zip",
@@ -398,6 +424,7 @@ int main(void)
     TCase *tcase = tcase_create("zip");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, rows_have_the_fields_of_all_inputs_in_lockstep);
+    tcase_add_test(tcase, failing_allocations_lose_nothing);
     tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
     tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);
     tcase_add_test(tcase, unequal_counts_are_refused_when_it_is_opened);

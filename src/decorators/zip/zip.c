@@ -3,7 +3,8 @@
  *
  * Each input reads into cleared samples, several at a time: the first into
  * those of the caller, the others into rows of zip's own, whose fields are then
- * appended. Stable views are not copied.
+ * appended. Stable views are not copied. A file reader whose samples are large
+ * and not stable appends them itself, one at a time.
  */
 #include "decorators/zip/zip.h"
 #include "base/counter.h"
@@ -11,9 +12,13 @@
 #include "base/options.h"
 #include "decorators/argument_text.h"
 #include "decorators/decorators.h"
+#include "pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Bytes from which a copy costs more than a call. */
+enum { LARGE = 1024 };
 
 int leat__zip_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
@@ -80,12 +85,50 @@ static bool has_key(const leat_provenance *a, const leat_provenance *b)
            memcmp(a->key, b->key, a->key_size) == 0;
 }
 
-int leat__zip_add(const leat__zip *zip, int i, int64_t index, leat_sample *row,
+/* Whether an input's samples had better be appended, from now on. Only a file
+ * reader, since it writes no fields but those that it has. */
+static void weigh(leat__zip *zip, int i, const leat_sample *sample)
+{
+    const leat_reader *input = zip->map.decorator.upstream[i];
+    if (!sample->stable && sample->taken > LARGE &&
+        input->pipeline->nupstream == 0)
+        atomic_store_explicit(&zip->appends[i], true, memory_order_relaxed);
+}
+
+int leat__zip_add(leat__zip *zip, int i, int64_t index, leat_sample *row,
                   leat_sample *sample)
 {
     if (zip->align == LEAT_ALIGN_KEY && !has_key(&row->from, &sample->from))
         return unequal_keys(i, index, &row->from, &sample->from);
+    weigh(zip, i, sample);
     return leat__zip_join(row, sample);
+}
+
+int leat__zip_appended(const leat__zip *zip, int i, int64_t index,
+                       leat_sample *row, leat__zip_origin *origin)
+{
+    leat_provenance other;
+    leat__zip_origin_set(origin, row, &other);
+    if (zip->align == LEAT_ALIGN_KEY && !has_key(&row->from, &other))
+        return unequal_keys(i, index, &row->from, &other);
+    return LEAT_OK;
+}
+
+/* An input appends to the good rows itself, one at a time. */
+static int append_input(leat__zip *zip, int i, const leat_position at[],
+                        leat_sample *const out[], int *n)
+{
+    leat_reader *input = zip->map.decorator.upstream[i];
+    int asked = *n, status = LEAT_OK;
+    for (*n = 0; *n < asked && !status; *n += !status) {
+        leat__zip_origin origin;
+        int got;
+        leat__zip_origin_keep(&origin, out[*n]);
+        status = leat_reader_pull_at(input, at + *n, out + *n, 1, &got);
+        if (!status)
+            status = leat__zip_appended(zip, i, at[*n].index, out[*n], &origin);
+    }
+    return status;
 }
 
 /* Reads rows of one input; `*got` of them are good before an error. */
@@ -146,7 +189,10 @@ static int zip_read_at(leat_reader *reader, const leat_position at[],
     if (status)
         leat__error_save(line);
     for (int i = 1; i < zip->map.decorator.nupstream && rows > 0; i++) {
-        int failed = add_input(zip, i, at, out, &rows);
+        bool appends =
+            atomic_load_explicit(&zip->appends[i], memory_order_relaxed);
+        int failed = appends ? append_input(zip, i, at, out, &rows)
+                             : add_input(zip, i, at, out, &rows);
         if (!failed)
             continue;
         status = failed;

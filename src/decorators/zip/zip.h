@@ -30,6 +30,9 @@ typedef struct leat__zip {
     leat__field_list fields;
     leat__zip_pool pool;
     leat__zip_held *held;
+    /* Its samples are large, not stable, and a file's own: copying them would
+       cost more than a call for each. Set once, by any thread. */
+    atomic_bool appends[LEAT_MAX_FIELDS];
 } leat__zip;
 
 extern const leat_reader_ops leat__zip_stream_ops;
@@ -42,8 +45,15 @@ void leat__zip_close(leat_reader *reader);
  * Adds the sample of input `i` to row `index` of the epoch. Errors:
  * LEAT_EFORMAT for another key, LEAT_ENOMEM.
  */
-int leat__zip_add(const leat__zip *zip, int i, int64_t index, leat_sample *row,
+int leat__zip_add(leat__zip *zip, int i, int64_t index, leat_sample *row,
                   leat_sample *sample);
+
+/*
+ * The same for a row to which an input of its own has appended its fields:
+ * `origin` is from before that. Errors: LEAT_EFORMAT.
+ */
+int leat__zip_appended(const leat__zip *zip, int i, int64_t index,
+                       leat_sample *row, leat__zip_origin *origin);
 
 /* LEAT_EFORMAT: input `shorter` ends before row `index`, `longer` does not. */
 int leat__zip_unequal(const leat__zip *zip, int shorter, int longer,

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "data/sample.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static int64_t bytes_of(const leat__zip_rows *rows)
@@ -67,6 +68,23 @@ void leat__zip_pool_finish(leat__zip_pool *pool)
         if (rows)
             destroy(rows);
     }
+}
+
+void leat__zip_origin_keep(leat__zip_origin *origin, const leat_sample *sample)
+{
+    origin->from = sample->from;
+    origin->key_at = (uintptr_t)sample->from.key - (uintptr_t)sample->buffer;
+    origin->is_in_buffer =
+        sample->from.key && origin->key_at < sample->buffer_size;
+}
+
+void leat__zip_origin_set(leat__zip_origin *origin, leat_sample *sample,
+                          leat_provenance *other)
+{
+    *other = sample->from;
+    if (origin->is_in_buffer)
+        origin->from.key = (const char *)sample->buffer + origin->key_at;
+    sample->from = origin->from;
 }
 
 /* Copies what `*data` points to into the buffer of `to`. */

@@ -31,6 +31,18 @@ leat__zip_rows *leat__zip_pool_take(leat__zip_pool *pool);
 void leat__zip_pool_give(leat__zip_pool *pool, leat__zip_rows *rows);
 void leat__zip_pool_finish(leat__zip_pool *pool);
 
+/* Where a sample is from, while another input fills it. */
+typedef struct leat__zip_origin {
+    leat_provenance from;
+    size_t key_at;    /* in the buffer */
+    int is_in_buffer; /* the key is there, and moves with it */
+} leat__zip_origin;
+
+/* Notes it, and sets it again; *other is then what the input has set. */
+void leat__zip_origin_keep(leat__zip_origin *origin, const leat_sample *sample);
+void leat__zip_origin_set(leat__zip_origin *origin, leat_sample *sample,
+                          leat_provenance *other);
+
 /*
  * Appends the fields of `from` to those of `to`, which keeps its provenance.
  * What is not stable is copied, but for the larger one's, whose buffer `to`

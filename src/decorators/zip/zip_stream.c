@@ -104,7 +104,7 @@ static void check_end(reading *rows, int i)
 
 static void join_rows(reading *rows, int i, leat_sample *const from[])
 {
-    const leat__zip *zip = rows->zip;
+    leat__zip *zip = rows->zip;
     for (int row = 0; row < rows->n; row++) {
         int status = LEAT_OK;
         if (rows->failed[row])
@@ -117,22 +117,59 @@ static void join_rows(reading *rows, int i, leat_sample *const from[])
     }
 }
 
+/* One row, to which the input appends itself; a bad one is passed by. */
+static int append_row(reading *rows, int i, int row)
+{
+    const leat__zip *zip = rows->zip;
+    leat_reader *input = zip->map.decorator.upstream[i];
+    leat_sample *const *out = rows->out + row;
+    leat__zip_origin origin;
+    int got;
+    int64_t skipped;
+    if (zip->held->is_bad[row])
+        return leat_reader_skip(input, 1, &skipped);
+    leat__zip_origin_keep(&origin, *out);
+    int status = leat_reader_pull(input, out, 1, &got);
+    if (!status)
+        status = leat_reader_materialize(input, out, 1, &got);
+    if (!status)
+        return leat__zip_appended(zip, i, zip->map.next.index + row, *out,
+                                  &origin);
+    if (status != LEAT_EDATA)
+        return status;
+    fail_row(rows, row);
+    return LEAT_OK;
+}
+
+static int append_input(reading *rows, int i, int *row)
+{
+    int status = LEAT_OK;
+    for (*row = 0; *row < rows->n && !status; *row += !status)
+        status = append_row(rows, i, *row);
+    return status;
+}
+
 /* Reads the rows of one input, as far as those before it go. */
 static void add_input(reading *rows, int i, leat__zip_rows *own)
 {
-    int got;
-    leat_reader *input = rows->zip->map.decorator.upstream[i];
+    leat__zip *zip = rows->zip;
+    leat_reader *input = zip->map.decorator.upstream[i];
+    bool appends = atomic_load_explicit(&zip->appends[i], memory_order_relaxed);
+    int got, status;
     memset(rows->failed, 0, sizeof(rows->failed));
-    for (int row = 0; row < rows->n && i > 0; row++)
+    for (int row = 0; row < rows->n && i > 0 && !appends; row++)
         leat_sample_clear(own->at[row]);
-    int status = read_input(rows, input, i > 0 ? own->at : rows->out, &got);
+    if (appends)
+        status = append_input(rows, i, &got);
+    else
+        status = read_input(rows, input, i > 0 ? own->at : rows->out, &got);
     if (status == LEAT_END)
         end_after(rows, i, got);
     else if (status)
         stop_after(rows, got, status);
     else
         check_end(rows, i);
-    if (i > 0)
+    if (i > 0 && !appends)
         join_rows(rows, i, own->at);
 }
 
