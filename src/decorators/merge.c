@@ -115,9 +115,9 @@ static int read_items(input *input, item *const items[], int n, int *filled)
     }
     int64_t bytes = 0;
     for (int i = 0; i < *filled; i++) {
-        bytes +=
-            (int64_t)sample[i]->buffer_size - (int64_t)items[i]->buffer_size;
-        items[i]->buffer_size = sample[i]->buffer_size;
+        size_t size = items[i]->sample.buffer_size;
+        bytes += (int64_t)size - (int64_t)items[i]->buffer_size;
+        items[i]->buffer_size = size;
     }
     leat__counter_add(&input->merge->bytes, bytes);
     return status;
