@@ -114,7 +114,7 @@ static int read_items(input *input, item *const items[], int n, int *filled)
         *filled = got + 1;
     }
     int64_t bytes = 0;
-    for (int i = 0; i < *filled; i++) {
+    for (int i = 0; i < n; i++) {
         size_t size = items[i]->sample.buffer_size;
         bytes += (int64_t)size - (int64_t)items[i]->buffer_size;
         items[i]->buffer_size = size;
@@ -147,7 +147,7 @@ static void arrive(input *input, item *const items[], int n, int filled,
 static void read_some(input *input)
 {
     merge_reader *merge = input->merge;
-    item *items[AT_ONCE];
+    item *items[AT_ONCE] = {NULL};
     int n = 0, filled;
     while (n < input->at_once && input->nfree > 0)
         items[n++] = input->free[--input->nfree];
