@@ -7,6 +7,8 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,6 +354,47 @@ START_TEST(a_bad_record_is_bad_by_its_number_too)
 }
 END_TEST
 
+enum { THREADS = 4, MANY = 100 };
+
+/* Each begins elsewhere; the first of a chunk looks at its checksum. */
+static void *read_all_at(void *argument)
+{
+    leat_reader *reader = argument;
+    static atomic_int begins;
+    leat_sample sample, *out = &sample;
+    int begin = atomic_fetch_add(&begins, MANY / THREADS);
+    leat_sample_init(&sample);
+    for (int i = 0; i < MANY; i++) {
+        int got, wanted = (begin + i) % MANY;
+        const leat_position at = {0, wanted};
+        ck_assert_int_eq(leat_reader_read_at(reader, &at, &out, 1, &got),
+                         LEAT_OK);
+        ck_assert_uint_eq(sample.field[0].bytes, (size_t)wanted);
+    }
+    leat_sample_finish(&sample);
+    return NULL;
+}
+
+START_TEST(threads_read_the_chunks_of_each_other)
+{
+    known_record known[MANY];
+    pthread_t threads[THREADS];
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    record_sequence_write(
+        "many", bytes,
+        make_many(bytes, content, MANY, 10, known, &leat__recordio_fluid, 0));
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:many"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, read_all_at, reader);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* Half a million empty records in a chunk of Go's that gzip made small. */
 START_TEST(a_bomb_is_an_error_that_names_the_limit)
 {
@@ -390,6 +433,7 @@ int main(void)
     tcase_add_test(tests, a_flipped_bit_is_noticed);
     tcase_add_test(tests, headers_that_lie_are_bad_records);
     tcase_add_test(tests, a_bad_record_is_bad_by_its_number_too);
+    tcase_add_test(tests, threads_read_the_chunks_of_each_other);
     tcase_add_test(tests, a_bomb_is_an_error_that_names_the_limit);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
