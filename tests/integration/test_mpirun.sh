@@ -62,6 +62,15 @@ lmdb:db53
 lmdb:db53 | take:40 | skip:3
 lmdb:db53 | shard:2,1 | repeat:3
 (lmdb:db53) (lmdb:db31) | chain
+lmdb:db53 | shuffle
+lmdb:db53 | shuffle:10 | take:40
+lmdb:db53 | shuffle:block=8 | repeat:2
+(lmdb:db53) (lmdb:db31) | mix:2,1,on_end=repeat
+(lmdb:db53) (lmdb:db31) | interleave:cycle=2,block=3 | shuffle:7
+(lmdb:db53) (lmdb:db31 | repeat:2) | zip:align=0,prefix=(a_,b_) | select:data=a_data,label=b_label
+lmdb:db53 | where:label=0..500 | prefetch:16,threads=2
+lmdb:db53 | cache | batch:3 | unbatch
+lmdb:db53 | transform:data,mirror=1 | cast:label=float32
 TEXTS
 
 [ "$failed" -eq 0 ] && echo 'ranks under mpirun deliver the single run'\''s batches'
