@@ -56,8 +56,8 @@ layer {
   data_param { batch_size: 64 }
   leat_param {
     reader: "${text[zip]}"
-    top { name: "a_image" type: UINT8 } top { name: "a_label" type: INT64 }
-    top { name: "b_image" type: UINT8 } top { name: "b_label" type: INT64 }
+    top { name: "a_image" dtype: UINT8 } top { name: "a_label" dtype: INT64 }
+    top { name: "b_image" dtype: UINT8 } top { name: "b_label" dtype: INT64 }
   }
 }
 END
