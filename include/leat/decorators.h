@@ -550,9 +550,9 @@ LEAT_API int leat_pipeline_cast(leat_pipeline **out, leat_pipeline *upstream,
                                 const char *field, leat_dtype dtype);
 
 /**
- * `reshape:data=(3,32,32)`: the same elements in another shape, without a copy.
- * One dimension may be -1, and follows from the others; () is a scalar. A
- * sample whose elements do not fit is LEAT_EDATA.
+ * `reshape:data=3x32x32`: the same elements in another shape, without a copy.
+ * One dimension may be -1, and follows from the others; `label=scalar` is one
+ * element without dimensions. A sample whose elements do not fit is LEAT_EDATA.
  */
 LEAT_API int leat_pipeline_reshape(leat_pipeline **out, leat_pipeline *upstream,
                                    const char *field, int ndim,
@@ -847,7 +847,7 @@ typedef struct leat_random_options {
 LEAT_API int leat_random_options_init(leat_random_options *options);
 
 /**
- * `random:N,shape=(3,32,32),dtype=uint8`: `count` samples of random numbers
+ * `random:N,shape=3x32x32,dtype=uint8`: `count` samples of random numbers
  * (-1: without an end), each a function of seed, epoch and position. `options`
  * may be NULL. Bounds that the type does not hold are LEAT_EINVAL when the
  * pipeline is opened. NORMAL numbers have the bits of the C library's logarithm

@@ -2,6 +2,7 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -100,25 +101,19 @@ static int read_shape(leat__planned_feature *feature, const char *text, part in)
     static const char expected[] =
         "a shape such as [3], [3x4] or, varying, [-1] or [-1x4], of "
         "at most 7 dimensions";
-    const char *at = in.at, *end = in.at + in.size;
+    int ndim = -1;
+    if (in.size > 0 && in.at[in.size - 1] == ']')
+        ndim = leat__shape_parse(in.at, in.size - 1, feature->shape);
+    bool is_bad = ndim < 0 || ndim == LEAT_MAX_DIMS;
     feature->row = 1;
-    for (;;) {
-        char *after;
-        long long size = strtoll(at, &after, 10);
-        bool varies = size == -1 && feature->ndim == 0;
-        if (after == at || after >= end || is_blank(*at) ||
-            feature->ndim == LEAT_MAX_DIMS - 1 || (size < 1 && !varies) ||
-            (!varies &&
-             leat__multiply(feature->row, (size_t)size, &feature->row)) ||
-            feature->row > SIZE_MAX / 64)
-            return bad_feature(text, expected);
-        feature->varies |= varies;
-        feature->shape[feature->ndim++] = size;
-        at = after + 1;
-        if (*after != 'x')
-            return *after == ']' && at == end ? LEAT_OK
-                                              : bad_feature(text, expected);
-    }
+    feature->ndim = ndim;
+    feature->varies = ndim > 0 && feature->shape[0] == -1;
+    for (int i = feature->varies; i < ndim && !is_bad; i++)
+        is_bad = feature->shape[i] < 1 ||
+                 leat__multiply(feature->row, (size_t)feature->shape[i],
+                                &feature->row) ||
+                 feature->row > SIZE_MAX / 64;
+    return is_bad ? bad_feature(text, expected) : LEAT_OK;
 }
 
 static int read_type(leat__planned_feature *feature, const char *text,

@@ -1,6 +1,7 @@
 /* datum:FIELD, Caffe's Datum as `data` and `label`. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "data/sample.h"
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
@@ -46,17 +47,18 @@ static int append_fields(leat_sample *sample, int message)
 static int check_field(const leat_field *field, const leat_field_spec *spec,
                        const char *argument)
 {
-    char shape[LEAT__SHAPE_TEXT_MAX];
+    char found[LEAT__FIELD_TEXT_MAX];
     if (leat__field_fits(field, spec))
         return LEAT_OK;
-    return leat_error(LEAT_EDATA,
-                      "its %s is %s %s, and %s was expected: see the argument "
-                      "%s",
-                      spec->name, leat_dtype_name(field->dtype),
-                      leat__shape_text(shape, field->ndim, field->shape),
-                      spec->dtype == LEAT_BYTES ? "an encoded image"
-                                                : leat_dtype_name(spec->dtype),
-                      argument);
+    return leat_error(
+        LEAT_EDATA,
+        "its %s is %s, and %s was expected: see the argument "
+        "%s",
+        spec->name,
+        leat__field_text(found, field->dtype, field->ndim, field->shape),
+        spec->dtype == LEAT_BYTES ? "an encoded image"
+                                  : leat_dtype_name(spec->dtype),
+        argument);
 }
 
 static int datum_work(leat__sample_map *map, leat__map_state *state,

@@ -142,19 +142,3 @@ bool leat__field_fits(const leat_field *field, const leat_field_spec *spec)
         fits = spec->shape[i] < 0 || field->shape[i] == spec->shape[i];
     return fits;
 }
-
-const char *leat__shape_text(char out[LEAT__SHAPE_TEXT_MAX], int ndim,
-                             const int64_t shape[])
-{
-    size_t used = 0;
-    if (ndim < 0 || ndim > LEAT_MAX_DIMS) {
-        snprintf(out, LEAT__SHAPE_TEXT_MAX, "(?)");
-        return out;
-    }
-    out[used++] = '(';
-    for (int i = 0; i < ndim; i++)
-        used += (size_t)snprintf(out + used, LEAT__SHAPE_TEXT_MAX - used,
-                                 "%s%lld", i ? "," : "", (long long)shape[i]);
-    snprintf(out + used, LEAT__SHAPE_TEXT_MAX - used, ")");
-    return out;
-}

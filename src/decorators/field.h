@@ -56,9 +56,4 @@ int64_t leat__field_spec_count(const leat_field_spec *spec);
 /* Whether the field is what its spec promises. */
 bool leat__field_fits(const leat_field *field, const leat_field_spec *spec);
 
-/* Writes a shape as (3,32,-1). Returns `out`. */
-#define LEAT__SHAPE_TEXT_MAX 192
-const char *leat__shape_text(char out[LEAT__SHAPE_TEXT_MAX], int ndim,
-                             const int64_t shape[]);
-
 #endif

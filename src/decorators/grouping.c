@@ -1,7 +1,7 @@
 #include "decorators/grouping.h"
 #include "base/error.h"
+#include "base/shape.h"
 #include "data/cast.h"
-#include "data/field_text.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -85,18 +85,9 @@ static int read_value(const leat__grouping *grouping, const char *field,
 static int read_shape(const leat__grouping *grouping, const char *field,
                       const char *text, leat__grouped_field *out)
 {
-    const char *at = text;
-    for (out->ndim = 0; out->ndim < LEAT_MAX_DIMS - 1;) {
-        char *end;
-        long long dim = strtoll(at, &end, 10);
-        bool is_digit = (*at >= '0' && *at <= '9') || *at == '-';
-        if (!is_digit || end == at || dim < -1 || (*end && *end != 'x'))
-            break;
-        out->shape[out->ndim++] = dim;
-        if (!*end)
-            return LEAT_OK;
-        at = end + 1;
-    }
+    out->ndim = leat__shape_parse(text, strlen(text), out->shape);
+    if (out->ndim > 0 && out->ndim < LEAT_MAX_DIMS)
+        return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "%s: pad_to: the shape of field %s is \"%s\": expected "
                       "1 to %d dimensions, as in 128 or -1x4",

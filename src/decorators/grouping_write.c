@@ -1,8 +1,8 @@
 /* Writes groups: checks and measures all fields, then copies each. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "data/cast.h"
-#include "data/field_text.h"
 #include "data/offsets.h"
 #include "data/pad.h"
 #include "data/sample.h"

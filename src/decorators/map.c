@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/shape.h"
 #include "decorators/callable.h"
 #include "decorators/sample_map.h"
 
@@ -58,7 +59,7 @@ static bool is_whole(const leat_field *field)
 /* A field is what was declared. */
 static int check_field(const leat_field *field, const leat_field_spec *spec)
 {
-    char has[LEAT__SHAPE_TEXT_MAX], declared[LEAT__SHAPE_TEXT_MAX];
+    char has[LEAT__FIELD_TEXT_MAX], declared[LEAT__FIELD_TEXT_MAX];
     if (!is_whole(field))
         return leat_error(LEAT_EDATA,
                           "field \"%s\" has fewer bytes than its type and "
@@ -67,12 +68,10 @@ static int check_field(const leat_field *field, const leat_field_spec *spec)
     if (leat__field_fits(field, spec))
         return LEAT_OK;
     return leat_error(
-        LEAT_EDATA,
-        "field \"%s\" is %s %s, but %s %s was declared, with -1 for any",
-        spec->name, leat_dtype_name(field->dtype),
-        leat__shape_text(has, field->ndim, field->shape),
-        leat_dtype_name(spec->dtype),
-        leat__shape_text(declared, spec->ndim, spec->shape));
+        LEAT_EDATA, "field \"%s\" is %s, but %s was declared, with -1 for any",
+        spec->name,
+        leat__field_text(has, field->dtype, field->ndim, field->shape),
+        leat__field_text(declared, spec->dtype, spec->ndim, spec->shape));
 }
 
 static int check_sample(const leat__sample_map *map, const leat_sample *sample,

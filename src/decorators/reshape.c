@@ -1,7 +1,7 @@
-/* reshape:FIELD=(3,32,32), other shapes of the same elements. */
-#include "base/decimal.h"
+/* reshape:FIELD=3x32x32, other shapes of the same elements. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
 
@@ -86,49 +86,27 @@ static int bad_shape(const char *text)
 {
     return leat_error(LEAT_EINVAL,
                       "'%s' is no shape: expected up to %d dimensions, such "
-                      "as (3,32,32), of which one may be -1",
+                      "as 3x32x32, of which one may be -1, or scalar",
                       text, LEAT_MAX_DIMS);
 }
 
-/* Adds a dimension of `size` letters. */
-static bool add_dimension(new_shape *to, const char *text, size_t size)
-{
-    int64_t dimension;
-    if (to->ndim == LEAT_MAX_DIMS ||
-        !leat__decimal_integer(text, size, &dimension) || dimension < -1 ||
-        (dimension == -1 && to->open >= 0))
-        return false;
-    if (dimension == -1)
-        to->open = to->ndim;
-    else if (__builtin_mul_overflow(to->fixed, dimension, &to->fixed))
-        return false;
-    to->shape[to->ndim++] = dimension;
-    return true;
-}
-
-/* "(3, 32, 32)", "6" or "()". */
+/* "3x32x32", "-1" or "scalar". */
 static int parse_shape(new_shape *to, const char *text)
 {
-    size_t size = strlen(text);
-    const char *at = text;
     to->open = -1;
     to->fixed = 1;
-    bool is_group = size >= 2 && text[0] == '(' && text[size - 1] == ')';
-    const char *end = text + size - is_group;
-    at += is_group;
-    if (is_group && at == end)
-        return LEAT_OK;
-    for (;;) {
-        at += strspn(at, " \t");
-        size_t length = strcspn(at, ", \t)");
-        if (!add_dimension(to, at, length))
-            return bad_shape(text);
-        at += length + strspn(at + length, " \t");
-        if (at == end)
-            return LEAT_OK;
-        if (*at++ != ',')
-            return bad_shape(text);
+    to->ndim = leat__shape_parse(text, strlen(text), to->shape);
+    bool is_bad = to->ndim < 0;
+    for (int i = 0; i < to->ndim && !is_bad; i++) {
+        if (to->shape[i] >= 0)
+            is_bad =
+                __builtin_mul_overflow(to->fixed, to->shape[i], &to->fixed);
+        else if (to->open < 0)
+            to->open = i;
+        else
+            is_bad = true;
     }
+    return is_bad ? bad_shape(text) : LEAT_OK;
 }
 
 static int check_spec(const new_shape *to, leat_field_spec *spec)
@@ -186,7 +164,8 @@ static const leat_argument reshape_arguments[] = {
      .required = 1,
      .repeated = 1,
      .pairs = 1,
-     .help = "FIELD=SHAPE, such as data=(3,32,32); one dimension may be -1"},
+     .help = "FIELD=SHAPE, such as data=3x32x32 or label=scalar; one dimension "
+             "may be -1"},
     {0},
 };
 

@@ -1,7 +1,7 @@
 /* unbatch, the rows of each sample's first axis as samples. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/field_text.h"
+#include "base/shape.h"
 #include "data/offsets.h"
 #include "data/sample.h"
 #include "decorators/decorator.h"

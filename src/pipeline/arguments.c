@@ -93,7 +93,7 @@ static size_t write_text(char *out, const char *text)
     return size;
 }
 
-/* Whether the letters are read as themselves where pairs are: (3,32,32). */
+/* Whether the letters are read as themselves where pairs are: (1,7). */
 static bool is_plain_group(const char *text)
 {
     size_t size = strlen(text);

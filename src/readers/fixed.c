@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/shape.h"
 #include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
@@ -167,13 +168,13 @@ static int bad_field(const char *text, const char *why)
 }
 
 /* A number at `*at`, which is moved past it. */
-static bool read_number(const char **at, int64_t least, int64_t *out)
+static bool read_number(const char **at, int64_t *out)
 {
     char *end;
     if (**at < '0' || **at > '9')
         return false;
     long long value = strtoll(*at, &end, 10);
-    if (value < least || value > BYTES_MAX)
+    if (value > BYTES_MAX)
         return false;
     *at = end;
     *out = value;
@@ -219,17 +220,14 @@ static bool read_shape(const char *at, leat_field_spec *spec,
     field->bytes = leat_dtype_size(spec->dtype);
     if (!*at && spec->dtype != LEAT_BYTES)
         return true;
-    char before = ':';
-    while (*at == before && spec->ndim < LEAT_MAX_DIMS) {
-        int64_t dimension;
-        at++;
-        if (!read_number(&at, 1, &dimension) ||
-            leat__multiply(field->bytes, (size_t)dimension, &field->bytes))
+    spec->ndim = *at == ':'
+                     ? leat__shape_parse(at + 1, strlen(at + 1), spec->shape)
+                     : -1;
+    for (int i = 0; i < spec->ndim; i++)
+        if (spec->shape[i] < 1 || spec->shape[i] > BYTES_MAX ||
+            leat__multiply(field->bytes, (size_t)spec->shape[i], &field->bytes))
             return false;
-        spec->shape[spec->ndim++] = dimension;
-        before = 'x';
-    }
-    return !*at && (spec->dtype != LEAT_BYTES || spec->ndim == 1);
+    return spec->ndim >= 0 && (spec->dtype != LEAT_BYTES || spec->ndim == 1);
 }
 
 static int add_field(fixed_format *fixed, const char *text)
@@ -246,7 +244,7 @@ static int add_field(fixed_format *fixed, const char *text)
         return bad_field(text, "no name");
     if (!read_type(&at, spec, field))
         return bad_field(text, "no such type");
-    if (!read_number(&at, 0, &offset))
+    if (!read_number(&at, &offset))
         return bad_field(text, "no offset");
     if (!read_shape(at, spec, field))
         return bad_field(text, "no shape");
@@ -369,11 +367,13 @@ int leat_fixed_options_init(leat_fixed_options *options)
 /* NAME=TYPE@OFFSET:SHAPE, whose parts open checks; returns its end. */
 static char *write_field(char *to, const leat_fixed_field *field)
 {
+    char shape[LEAT__SHAPE_TEXT_MAX];
     to += leat_args_escape(field->name, to, SIZE_MAX) - 1;
     to += sprintf(to, "=%s%s@%lld", leat_dtype_name(field->dtype),
                   field->is_big_endian ? "be" : "", (long long)field->offset);
-    for (int i = 0; i < field->ndim; i++)
-        to += sprintf(to, "%c%lld", i ? 'x' : ':', (long long)field->shape[i]);
+    if (field->ndim)
+        to += sprintf(to, ":%s",
+                      leat__shape_text(shape, field->ndim, field->shape));
     return to;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/shape.h"
 #include "data/cast.h"
 
 #include <leat/choice.h>
@@ -345,24 +346,23 @@ static int bad_shape(const char *found)
 {
     return leat_error(LEAT_EINVAL,
                       "random: shape: expected up to %d dimensions of 1 or "
-                      "more, such as (3,32,32), found '%s'",
+                      "more, such as 3x32x32, or scalar, found '%s'",
                       LEAT_MAX_DIMS, found);
 }
 
 static int set_shape(random_reader *random, const leat_args *args)
 {
     leat_field_spec *spec = &random->spec;
-    const char *text;
+    const char *text = leat_args_get(args, "shape");
     random->elements = 1;
-    for (; (text = leat_args_list(args, "shape", spec->ndim)) != NULL;
-         spec->ndim++) {
-        int64_t size;
-        if (spec->ndim == LEAT_MAX_DIMS ||
-            !leat__decimal_integer(text, strlen(text), &size) || size < 1 ||
-            leat__multiply(random->elements, (size_t)size, &random->elements))
+    spec->ndim = leat__shape_parse(text, strlen(text), spec->shape);
+    if (spec->ndim < 0)
+        return bad_shape(text);
+    for (int i = 0; i < spec->ndim; i++)
+        if (spec->shape[i] < 1 ||
+            leat__multiply(random->elements, (size_t)spec->shape[i],
+                           &random->elements))
             return bad_shape(text);
-        spec->shape[spec->ndim] = size;
-    }
     /* Blocks are numbered by 32 bits. */
     if (random->elements > (size_t)UINT32_MAX ||
         leat__multiply(random->elements, leat_dtype_size(spec->dtype),
@@ -415,8 +415,8 @@ static const leat_argument random_arguments[] = {
      .max = INT64_MAX,
      .help = "samples of each epoch; -1: without an end"},
     {.name = "shape",
-     .kind = LEAT_ARGUMENT_LIST,
-     .help = "of a sample, such as (3,32,32); a scalar unless given"},
+     .initial = "scalar",
+     .help = "of a sample, such as 3x32x32"},
     {.name = "dtype", .initial = "float32", .help = "float32, uint8, ..."},
     {.name = "distribution",
      .kind = LEAT_ARGUMENT_WORD,
@@ -466,11 +466,11 @@ static char *write_arguments(char *to, int64_t count,
                              const leat_random_options *options)
 {
     bool is_normal = options->distribution == LEAT_DISTRIBUTION_NORMAL;
+    char shape[LEAT__SHAPE_TEXT_MAX];
     to += sprintf(to, "%lld", (long long)count);
-    for (int i = 0; i < options->ndim; i++)
-        to += sprintf(to, "%s%lld", i ? "," : ",shape=(",
-                      (long long)options->shape[i]);
-    to += sprintf(to, "%s", options->ndim ? ")" : "");
+    if (options->ndim)
+        to += sprintf(to, ",shape=%s",
+                      leat__shape_text(shape, options->ndim, options->shape));
     if (options->dtype != LEAT_BYTES)
         to += sprintf(to, ",dtype=%s", leat_dtype_name(options->dtype));
     if (is_normal)

@@ -15,7 +15,7 @@ static const char *const decorator_cases[] = {
     "({}) ({} | take:9) | chain | shuffle:files,seed=3",
     "skip:7",
     "cast:label=int64,data=float32,label=int32,data=uint8",
-    "reshape:label=(1),data=(-1),label=()",
+    "reshape:label=1,data=-1,label=scalar",
     "transform:data,mirror=1,type=UINT8",
     "select:data,label",
     "select:data,old=label,label",

@@ -148,13 +148,12 @@ static const struct refusal {
     {"batch:2,pad=(y=1)", "pad: \"y=1\" names no field"},
     {"batch:2,pad_to=(y=1)", "pad_to: \"y=1\" names no field"},
     {"batch:2,ragged=y", "ragged: \"y\" names no field"},
-    {"batch:2,ragged=label", "field label is int64, a scalar: it has no rows"},
+    {"batch:2,ragged=label", "field label is int64 scalar: it has no rows"},
     {"batch:2,pad=one", "padded with \"one\": expected a number"},
     {"batch:2,pad=(tokens=1.5)", "does not hold the padding 1.5"},
-    {"batch:2,pad=(cell=256)",
-     "field cell is uint8 2 x ?, which does not hold"},
+    {"batch:2,pad=(cell=256)", "field cell is uint8 2x-1, which does not hold"},
     {"batch:2,pad_to=(cell=2)", "is padded to 1 dimensions"},
-    {"batch:2,pad_to=3", "field cell is uint8 2 x ?, but is padded to 1"},
+    {"batch:2,pad_to=3", "field cell is uint8 2x-1, but is padded to 1"},
     {"batch:2,pad_to=(cell=1x3)", "dimension 0 is padded to 1"},
     {"batch:2,pad_to=(tokens=)", "the shape of field tokens is \"\""},
     {"batch:2,pad_to=(tokens=-2)", "is \"-2\": expected 1 to 7 dimensions"},
@@ -199,10 +198,10 @@ static const struct misfit {
      "batch: field tokens is int32 4 in rows, record 1, but int32 2 in record "
      "0: expected one shape; pad and ragged take several"},
     {"batch:4,ragged=tokens", 6, 1, 6,
-     "batch: field cell is uint8 2 x 4 in rows, record 6, but uint8 2 x 3 in "
+     "batch: field cell is uint8 2x4 in rows, record 6, but uint8 2x3 in "
      "record 4: expected one shape"},
     {"batch:4,ragged=tokens", 4, 1, 5,
-     "field cell is uint8 2 x 3 in rows, record 5, but uint8 2 x 4 in record "
+     "field cell is uint8 2x3 in rows, record 5, but uint8 2x4 in record "
      "4"},
     {"batch:2,ragged=(tokens,cell)", 3, 1, 3,
      "expected the same but for the first dimension"},

@@ -256,9 +256,9 @@ START_TEST(another_field_where_a_number_was_is_a_bad_record)
     static const float two[] = {1, 2};
     assert_bad_record(
         (leat_field){.dtype = LEAT_BYTES, .data = two, .bytes = 4},
-        "field b: expected float32, a scalar, found bytes");
+        "field b: expected float32 scalar, found bytes");
     assert_bad_record((leat_field){LEAT_FLOAT32, 1, two, 8, {2}},
-                      "field b: expected float32, a scalar, found float32 2");
+                      "field b: expected float32 scalar, found float32 2");
 }
 END_TEST
 

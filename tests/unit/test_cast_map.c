@@ -93,7 +93,7 @@ START_TEST(bytes_are_elements_of_uint8_and_back)
     int n;
     leat_sample_init(&sample);
     leat_reader *reader =
-        map_fixture_open(text, 1, 1, "reshape:line=(2,2) | cast:line=bytes");
+        map_fixture_open(text, 1, 1, "reshape:line=2x2 | cast:line=bytes");
     ck_assert_msg(reader, "%s", leat_last_error());
     ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
     ck_assert_int_eq(spec[0].dtype, LEAT_BYTES);

@@ -116,7 +116,7 @@ START_TEST(a_datum_of_another_type_is_bad_and_says_which_argument)
     ck_assert_int_eq(read_one("datum:type=FLOAT32", &sample), LEAT_EDATA);
     ck_assert_str_eq(leat_last_error(),
                      "datum: callback: record 0: field \"record\": its data is "
-                     "uint8 (3,1,2), and float32 was expected: see the "
+                     "uint8 3x1x2, and float32 was expected: see the "
                      "argument type");
     ck_assert_int_eq(read_one("datum:labels=2", &sample), LEAT_EDATA);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "see the argument labels"));

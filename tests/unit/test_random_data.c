@@ -55,7 +55,7 @@ static const void *read_next(void)
 START_TEST(a_sample_is_a_function_of_seed_epoch_and_position)
 {
     unsigned char first[2][4][60];
-    open_seeded("random:4,shape=(3,4,5),dtype=uint8", 9);
+    open_seeded("random:4,shape=3x4x5,dtype=uint8", 9);
     for (int64_t epoch = 0; epoch < 2; epoch++) {
         for (int i = 0; i < 4; i++)
             memcpy(first[epoch][i], read_next(), 60);
@@ -69,7 +69,7 @@ START_TEST(a_sample_is_a_function_of_seed_epoch_and_position)
             ck_assert_mem_ne(first[i / 4][i % 4], first[k / 4][k % 4], 60);
     /* By index, by seek, and in another reader. */
     finish();
-    open_seeded("random:4,shape=(3,4,5),dtype=uint8", 9);
+    open_seeded("random:4,shape=3x4x5,dtype=uint8", 9);
     for (int i = 7; i >= 0; i--) {
         leat_position at = {i / 4, i % 4};
         leat_sample *out[] = {&sample};
@@ -82,13 +82,13 @@ START_TEST(a_sample_is_a_function_of_seed_epoch_and_position)
         ck_assert_int_eq(sample.from.record, i % 4);
     }
     finish();
-    open_seeded("random:4,shape=(3,4,5),dtype=uint8", 10);
+    open_seeded("random:4,shape=3x4x5,dtype=uint8", 10);
     ck_assert_mem_ne(read_next(), first[0][0], 60);
     finish();
-    open_seeded("random:4,shape=(3,4,5),dtype=uint8,seed=3", 9);
+    open_seeded("random:4,shape=3x4x5,dtype=uint8,seed=3", 9);
     memcpy(first[0][0], read_next(), 60);
     finish();
-    open_seeded("random:4,shape=(3,4,5),dtype=uint8,seed=3", 10);
+    open_seeded("random:4,shape=3x4x5,dtype=uint8,seed=3", 10);
     ck_assert_mem_eq(read_next(), first[0][0], 60);
 }
 END_TEST
@@ -100,7 +100,7 @@ START_TEST(elements_do_not_depend_on_how_many_there_are)
     open_seeded("random:1,shape=3,seed=1", 0);
     memcpy(few, read_next(), sizeof(few));
     finish();
-    open_seeded("random:1,shape=(7,11),seed=1", 0);
+    open_seeded("random:1,shape=7x11,seed=1", 0);
     ck_assert_mem_eq(read_next(), few, sizeof(few));
 }
 END_TEST
@@ -219,10 +219,12 @@ START_TEST(what_a_type_does_not_hold_is_refused)
     static const char *const bad[] = {
         "random:1,dtype=bytes",
         "random:1,dtype=float",
-        "random:1,shape=(3,0)",
-        "random:1,shape=(1,1,1,1,1,1,1,1,1)",
+        "random:1,shape=3x0",
+        "random:1,shape=1x1x1x1x1x1x1x1x1",
         "random:1,shape=x",
-        "random:1,shape=(99999999,99999999)",
+        "random:1,shape=-1",
+        "random:1,shape=3x",
+        "random:1,shape=99999999x99999999",
         "random:1,low=2,high=1",
         "random:1,low=a",
         "random:1,low=inf",
@@ -262,7 +264,7 @@ START_TEST(text_and_code_make_equal_pipelines)
     ck_assert_int_eq(leat_pipeline_random(&made, 6, &options), LEAT_OK);
     ck_assert_int_eq(
         leat_pipeline_parse(&pipeline,
-                            "random:6,shape=(3,4),dtype=float64,low="
+                            "random:6,shape=3x4,dtype=float64,low="
                             "-0.10000000000000001,high="
                             "1.0000000000000001e+300,seed=-5,name=x\\="),
         LEAT_OK);
@@ -318,7 +320,7 @@ END_TEST
 START_TEST(layers_of_one_seed_have_the_same_batches)
 {
     float first[2][24];
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "random:100,shape=(1,2,3)"),
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "random:100,shape=1x2x3"),
                      LEAT_OK);
     for (int i = 0; i < 2; i++) {
         leat_data_layer *layer;

@@ -23,14 +23,15 @@ START_TEST(a_field_takes_any_shape_of_as_many_elements)
         int ndim;
         int64_t shape[LEAT_MAX_DIMS];
     } cases[] = {
-        {"reshape:data=(3,4)", 2, {3, 4}},
-        {"reshape:data=( 3 , 2, 2 )", 3, {3, 2, 2}},
-        {"reshape:data=(2,-1)", 2, {2, 6}},
+        {"reshape:data=3x4", 2, {3, 4}},
+        {"reshape:data=3x2x2", 3, {3, 2, 2}},
+        {"reshape:data=2x-1", 2, {2, 6}},
         {"reshape:data=-1", 1, {12}},
         {"reshape:data=12", 1, {12}},
-        {"reshape:data=(1,1,1,1,1,1,12,-1)", 8, {1, 1, 1, 1, 1, 1, 12, 1}},
-        {"reshape:data=(4,3),label=(1,1)", 2, {4, 3}},
-        {"reshape:data=(2,6) | reshape:data=(6,2)", 2, {6, 2}},
+        {"reshape:data=1x1x1x1x1x1x12x-1", 8, {1, 1, 1, 1, 1, 1, 12, 1}},
+        {"reshape:data=4x3,label=1x1", 2, {4, 3}},
+        {"reshape:label=1,label=scalar,data=3x4", 2, {3, 4}},
+        {"reshape:data=2x6 | reshape:data=6x2", 2, {6, 2}},
     };
     leat_sample sample;
     leat_sample_init(&sample);
@@ -75,13 +76,13 @@ START_TEST(a_sample_that_does_not_fit_is_bad)
     leat_sample sample;
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_pipeline_callback(&base, &callbacks, &next), LEAT_OK);
-    leat_reader *reader = map_fixture_open_over(base, "reshape:x=(2,-1)", 0);
+    leat_reader *reader = map_fixture_open_over(base, "reshape:x=2x-1", 0);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_int_eq(sample.field[0].shape[1], 2);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
     ck_assert_str_eq(leat_last_error(),
-                     "reshape: callback: record 1: field \"x\" of shape (3) "
-                     "cannot have (2,-1)");
+                     "reshape: callback: record 1: field \"x\" of shape 3 "
+                     "cannot have 2x-1");
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     leat_sample_finish(&sample);
     leat_reader_close(reader);
@@ -90,33 +91,37 @@ END_TEST
 
 START_TEST(what_is_no_shape_is_refused)
 {
-    static const char *const bad[] = {"data=(3,5)",
-                                      "data=()",
-                                      "data=(-1,-1)",
-                                      "data=(5,-1)",
-                                      "data=(3,)",
-                                      "data=(a)",
-                                      "data=(-2)",
+    static const char *const bad[] = {"data=3x5",
+                                      "data=scalar",
+                                      "data=-1x-1",
+                                      "data=5x-1",
+                                      "data=3x",
+                                      "data=a",
+                                      "data=-2",
                                       "data=",
                                       "data",
                                       "data=3 4",
-                                      "data=(0,-1)",
-                                      "data=(1,1,1,1,1,1,1,1,12)",
-                                      "data=(4294967296,4294967296)"};
+                                      "data=(3,4)",
+                                      "data=x12",
+                                      "data=+12",
+                                      "data=3xx4",
+                                      "data=0x-1",
+                                      "data=1x1x1x1x1x1x1x1x12",
+                                      "data=4294967296x4294967296"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char text[64] = "reshape:";
         strcat(text, bad[i]);
         leat_reader *reader = map_fixture_open(fields, 2, 1, text);
         ck_assert_msg(!reader, "%s was taken", text);
     }
-    map_fixture_refuses(fields, 2, "reshape:data=(3,5)",
-                        "reshape: field \"data\" of shape (12) cannot have "
-                        "(3,5)");
-    map_fixture_refuses(fields, 2, "reshape:data=(3,x)",
-                        "'(3,x)' is no shape: expected up to 8 dimensions");
+    map_fixture_refuses(fields, 2, "reshape:data=3x5",
+                        "reshape: field \"data\" of shape 12 cannot have "
+                        "3x5");
+    map_fixture_refuses(fields, 2, "reshape:data=3xa",
+                        "'3xa' is no shape: expected up to 8 dimensions");
     map_fixture_refuses(fields, 2,
                         "cast:data=uint8 | cast:data=bytes | "
-                        "reshape:data=(3,4)",
+                        "reshape:data=3x4",
                         "field \"data\" is of bytes");
 }
 END_TEST
@@ -129,7 +134,7 @@ START_TEST(code_and_text_make_equal_pipelines)
     ck_assert_int_eq(leat_pipeline_reshape(&made, base, "data", 2, shape),
                      LEAT_OK);
     ck_assert_ptr_nonnull(
-        strstr(leat_pipeline_text(made), "| reshape:data=(3,-1)"));
+        strstr(leat_pipeline_text(made), "| reshape:data=3x-1"));
     leat_pipeline_unref(made);
     ck_assert_int_eq(leat_pipeline_reshape(&made, base, "label", 0, NULL),
                      LEAT_OK);

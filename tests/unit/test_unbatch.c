@@ -235,7 +235,7 @@ static const struct refusal {
      {{.name = "x", .dtype = LEAT_INT64, .ndim = 1, .shape = {-1}},
       {.name = "y", .dtype = LEAT_INT64, .ndim = -1}},
      LEAT_EDATA,
-     "unbatch: field y is int64, a scalar in callback, record 0: it has no "
+     "unbatch: field y is int64 scalar in callback, record 0: it has no "
      "rows"},
     {"r",
      {{.name = "x", .dtype = LEAT_INT64, .ndim = 1, .shape = {-1}},

@@ -369,7 +369,7 @@ typedef struct leat_argument {
     /**
      * 1: of a repeated TEXT, each is NAME=VALUE or a NAME alone, where no
      * argument has that NAME: label=int32. A comma inside of parentheses is a
-     * letter: data=(3,32,32). The text is all of it.
+     * letter: label=(1,7). The text is all of it.
      */
     int pairs;
 } leat_argument;

@@ -1,6 +1,6 @@
 #include "layer/tops/field_check.h"
 #include "base/error.h"
-#include "data/field_text.h"
+#include "base/shape.h"
 
 int leat__field_check_init(leat__field_check *check,
                            const leat_field_spec *spec, int n)
