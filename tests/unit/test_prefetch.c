@@ -557,6 +557,43 @@ START_TEST(random_access_stays_and_reads_go_by_index)
 }
 END_TEST
 
+static int fail_every_seventh(void *user, leat_sample *one)
+{
+    int32_t value;
+    (void)user;
+    memcpy(&value, one->field[1].data, sizeof(value));
+    return value % 7 == 3 ? leat_error(LEAT_EDATA, "a seventh") : LEAT_OK;
+}
+
+/* What a bad record leaves of the samples after it is not given twice. */
+START_TEST(samples_after_bad_ones_are_whole_by_index)
+{
+    leat_pipeline *upstream = memory_of(700), *mapped, *shuffled;
+    ck_assert_int_eq(leat_pipeline_map(&mapped, upstream, fail_every_seventh,
+                                       NULL, 1, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_shuffle(&shuffled, mapped, NULL), LEAT_OK);
+    leat_pipeline_unref(mapped);
+    leat_pipeline_unref(upstream);
+    leat_reader *reader = open_over(shuffled, 64, 2, false);
+    leat_sample right, *const out[] = {&right};
+    leat_sample_init(&right);
+    for (int64_t i = 0; i < 700; i++) {
+        const leat_position at = {0, i};
+        int got;
+        int status = leat_reader_read_at(reader, &at, out, 1, &got);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), status);
+        if (status)
+            continue;
+        ck_assert_int_eq(sample.nfields, 2);
+        ck_assert_ptr_eq(sample.field[1].data, right.field[1].data);
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    leat_sample_finish(&right);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(nothing_is_allocated_in_the_steady_state)
 {
     scripted_source source = SCRIPTED_SOURCE_INIT;
@@ -744,6 +781,7 @@ int main(void)
     tcase_add_test(tcase, unordered_is_refused_where_order_matters);
     tcase_add_test(tcase, threads_work_at_the_same_time);
     tcase_add_test(tcase, random_access_stays_and_reads_go_by_index);
+    tcase_add_test(tcase, samples_after_bad_ones_are_whole_by_index);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, auto_doubles_up_to_its_bytes);
     tcase_add_test(tcase, waits_are_blocked_time_not_busy);

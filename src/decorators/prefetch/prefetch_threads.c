@@ -84,6 +84,13 @@ static void fail_slot(leat__prefetch_slot *slot, int *status, int failure)
         leat__error_save(slot->line);
 }
 
+/* What follows a bad sample is read again, and may have fields already. */
+static void clear_after(prefetch_job *job, int first, int end)
+{
+    for (int i = first; i < end; i++)
+        leat_sample_clear(job->sample[i]);
+}
+
 /* Completes samples `first` to `end` of a job, bad ones in their place. */
 static void complete(leat__prefetch *prefetch, prefetch_job *job, int end)
 {
@@ -98,9 +105,12 @@ static void complete(leat__prefetch *prefetch, prefetch_job *job, int end)
                                       end - done, &got)
                 : leat_reader_materialize(upstream, job->sample + done,
                                           end - done, &got);
-        if (status)
-            fail_slot(job->slot[done + got], &job->status[done + got], status);
-        got += status != LEAT_OK;
+        if (!status)
+            continue;
+        fail_slot(job->slot[done + got], &job->status[done + got], status);
+        done++;
+        if (prefetch->by_index)
+            clear_after(job, done + got, end);
     }
 }
 
