@@ -98,7 +98,7 @@ static int decode_work(leat__sample_map *map, leat__map_state *state,
 {
     const decode_reader *decode = (const decode_reader *)map;
     decode_state *own = (decode_state *)state;
-    int i = first + decode->field;
+    int i = first + decode->field, nfields = sample->nfields;
     leat_image image;
     int status = read_image(decode, own, &sample->field[i], &image);
     if (status)
@@ -113,8 +113,10 @@ static int decode_work(leat__sample_map *map, leat__map_state *state,
         return LEAT_ENOMEM;
     write_pixels(decode, &image, pixels);
     state->bytes = (int64_t)leat__image_memory_use(own->decoder).kept;
-    return leat_sample_set(sample, i, LEAT_UINT8, 3,
-                           decode->layout == LEAT_NCHW ? chw : hwc, pixels);
+    status = leat_sample_set(sample, i, LEAT_UINT8, 3,
+                             decode->layout == LEAT_NCHW ? chw : hwc, pixels);
+    sample->nfields = nfields; /* which setting a field cuts off after it */
+    return status;
 }
 
 static const leat__map_kind decode_kind = {.name = "decode",

@@ -111,6 +111,24 @@ START_TEST(pixels_are_the_decoders_in_each_order)
 }
 END_TEST
 
+START_TEST(fields_after_the_image_stay)
+{
+    leat_sample sample;
+    load(names[0]);
+    leat_reader *reader =
+        open_image("select:image,label,again=image | decode:image");
+    ck_assert_msg(reader, "%s", leat_last_error());
+    leat_sample_init(&sample);
+    ck_assert_int_eq(map_fixture_read(reader, 0, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.nfields, 3);
+    ck_assert_int_eq(sample.field[0].dtype, LEAT_UINT8);
+    ck_assert_int_eq(*(const int32_t *)sample.field[1].data, 4);
+    ck_assert_uint_eq(sample.field[2].bytes, (size_t)file_size);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(what_is_no_image_is_bad_or_refused)
 {
     leat_sample sample;
@@ -220,6 +238,7 @@ int main(void)
     TCase *tcase = tcase_create("decode");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, pixels_are_the_decoders_in_each_order);
+    tcase_add_test(tcase, fields_after_the_image_stay);
     tcase_add_test(tcase, what_is_no_image_is_bad_or_refused);
     tcase_add_test(tcase,
                    threads_decode_in_parallel_and_their_memory_is_reported);
