@@ -975,16 +975,16 @@ START_TEST(tfrecord_files_are_parsed)
     ck_assert_msg(!status, "%s: %s", text, leat_last_error());
     reader = open_pipeline(pipeline);
     const leat_field_spec *spec;
-    int n, records = 0;
+    int n, seen = 0;
     ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
     ck_assert_int_eq(n, 4);
     while ((status = leat_reader_next(reader, &sample)) == LEAT_OK) {
         ck_assert_int_eq(sample.nfields, 4);
         ck_assert_int_eq(sample.field[0].dtype, LEAT_FLOAT32);
-        records++;
+        seen++;
     }
     ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
-    ck_assert_int_eq(records, 4);
+    ck_assert_int_eq(seen, 4);
     leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
 }

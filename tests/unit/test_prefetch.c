@@ -569,9 +569,9 @@ static int fail_every_seventh(void *user, leat_sample *one)
 START_TEST(samples_after_bad_ones_are_whole_by_index)
 {
     leat_pipeline *upstream = memory_of(700), *mapped, *shuffled;
-    ck_assert_int_eq(leat_pipeline_map(&mapped, upstream, fail_every_seventh,
-                                       NULL, 1, NULL),
-                     LEAT_OK);
+    ck_assert_int_eq(
+        leat_pipeline_map(&mapped, upstream, fail_every_seventh, NULL, 1, NULL),
+        LEAT_OK);
     ck_assert_int_eq(leat_pipeline_shuffle(&shuffled, mapped, NULL), LEAT_OK);
     leat_pipeline_unref(mapped);
     leat_pipeline_unref(upstream);

@@ -53,7 +53,7 @@ START_TEST(an_instance_is_split_into_blobs)
             ck_assert_int_eq(leat_blob_dtype(blobs[2]), LEAT_BYTES);
             ck_assert_int_eq(leat_blob_count(blobs[2]), 4);
             ck_assert_mem_eq(leat_blob_cpu_data(blobs[2]),
-                             "abcdefghijkl" + 4 * i, 4);
+                             &"abcdefghijkl"[4 * i], 4);
             if (epoch == 0 && i == 0)
                 before = leat__alloc_count();
         }
