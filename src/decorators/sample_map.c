@@ -245,6 +245,7 @@ static const leat_reader_ops map_ops = {
     .cancel = leat__decorator_cancel,
     .close = map_close,
     .materialize = leat__sample_map_materialize,
+    .count = map_count,
     .skip = map_skip,
     .can_seek = leat__decorator_can_seek,
     .save = leat__decorator_save,
@@ -259,7 +260,6 @@ static void choose_operations(leat__sample_map *map)
     if (map->kind->state_size)
         map->ops.memory = map_memory;
     if (leat_reader_is_random_access(upstream_of(map))) {
-        map->ops.count = map_count;
         map->ops.read_at = map_read_at;
         map->ops.advise = map_advise;
     } else {

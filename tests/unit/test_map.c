@@ -188,6 +188,31 @@ START_TEST(a_stream_is_mapped_in_order_and_resumes)
 }
 END_TEST
 
+START_TEST(over_a_stream_of_known_length_it_has_a_count)
+{
+    leat_shuffle_options shuffle = LEAT_SHUFFLE_OPTIONS_INIT;
+    leat_map_options ends = triples;
+    leat_pipeline *base = memory(), *shuffled = NULL;
+    int64_t count = -1;
+    shuffle.buffer = 3;
+    ends.may_end = 1;
+    ck_assert_int_eq(leat_pipeline_shuffle(&shuffled, base, &shuffle), LEAT_OK);
+    leat_pipeline_unref(base);
+    leat_pipeline_ref(shuffled);
+    leat_reader *reader = opened(mapped(shuffled, triple, NULL, &triples));
+    ck_assert_int_eq(leat_reader_is_random_access(reader), 0);
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
+    ck_assert_int_eq(count, COUNT);
+    leat_reader_close(reader);
+    reader = opened(mapped(shuffled, triple, NULL, &ends));
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_EUNSUPPORTED);
+    leat_reader_close(reader);
+    reader = opened(mapped(stream(), triple, NULL, &triples));
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_EUNSUPPORTED);
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* What goes wrong with sample 5. */
 typedef struct fault {
     int status;
@@ -717,6 +742,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, fields_and_shapes_change_and_random_access_is_kept);
     tcase_add_test(tcase, a_stream_is_mapped_in_order_and_resumes);
+    tcase_add_test(tcase, over_a_stream_of_known_length_it_has_a_count);
     tcase_add_loop_test(tcase, each_failure_is_an_error_with_a_line, 0, FAULTS);
     tcase_add_test(tcase, a_map_may_end_the_sequence_and_resumes_by_marks);
     tcase_add_test(tcase, in_order_one_call_runs_at_a_time);
