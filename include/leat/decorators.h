@@ -60,8 +60,8 @@ typedef struct leat_transform_map_options {
     leat_dtype dtype;   /* of the result; 0: FLOAT32. FLOAT64, FLOAT16,
                            BFLOAT16, or UINT8 without mean and scale */
     leat_layout layout; /* NCHW: channels first */
-    uint64_t seed;      /* of random choices, */
-    int has_seed;       /* 1; 0: it is made of the caller's */
+    uint64_t seed;      /* of random choices, with has_seed */
+    int has_seed;       /* 0: it is made of the caller's */
     uint32_t choices;   /* with one seed, those of one number choose alike */
     int64_t max_image_bytes; /* memory of decoding one image; 0:
                                 LEAT_IMAGE_BYTES_DEFAULT */
@@ -182,10 +182,10 @@ LEAT_API int leat_shuffle_options_init(leat_shuffle_options *options);
  * `files:PATTERN | shuffle | interleave:(text:{}),cycle=1` does the same.
  *
  * With `buffer` up to 2^31 - 1 samples are held, over any reader: each position
- * takes one at random and the next sample of the upstream reader takes its
- * place, so that position k gives one of the first k + `buffer`. Less than the
- * buffer's memory fits max_memory: LEAT_ELIMIT. A resumed run finds the
- * buffer's samples by their indices, or reads from the oldest one on.
+ * takes one at random and the next sample of the upstream reader replaces it,
+ * so that position k gives one of the first k + `buffer`. A buffer that does
+ * not fit max_memory is LEAT_ELIMIT. A resumed run finds the buffer's samples
+ * by their indices, or reads from the oldest one on.
  */
 LEAT_API int leat_pipeline_shuffle(leat_pipeline **out, leat_pipeline *upstream,
                                    const leat_shuffle_options *options);
@@ -479,12 +479,14 @@ LEAT_API int leat_pipeline_bucket(leat_pipeline **out, leat_pipeline *upstream,
 
 /**
  * Changes a sample, which is complete: its fields in place by leat_sample_set,
- * their number by nfields. Memory of new fields is the sample's own
- * (leat_sample_take, which may move the views of fields), or valid as long as
- * the reader; what views point to is not written to. `sample->from` says where
- * it came from; `sample->at` its position, with the option uses_position or
- * in_order. A function that chooses at random calls leat_choice with these, and
- * so chooses the same again.
+ * their number by nfields. leat_sample_set removes the fields after the one
+ * that it sets: a function that keeps them sets nfields back. A view need
+ * not be aligned, and no NUL follows a text. Memory of new fields is the
+ * sample's own (leat_sample_take, which may move the views of fields), or valid
+ * as long as the reader; what views point to is not written to. `sample->from`
+ * says where it came from; `sample->at` its position, with the option
+ * uses_position or in_order. A function that chooses at random calls
+ * leat_choice with these, and so chooses the same again.
  *
  * Returns LEAT_OK; LEAT_EDATA for this sample alone; any other error, which
  * ends reading; LEAT_END with the option may_end. leat_error sets the reason,

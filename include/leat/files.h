@@ -39,11 +39,11 @@ typedef enum leat_compression {
 } leat_compression;
 
 /**
- * Where it is kept which record of a mapped file is where. It is made by a pass
- * over the records' headers, on several threads over several files, when it is
- * first needed: for a count, a position, random access, and by a data layer at
- * setup. Of files that are not in memory that reads a page or two a record, so
- * it is worth keeping there.
+ * Where the index of a mapped file, the offset of each record, is kept. It is
+ * made by a pass over the records' headers, on several threads over several
+ * files, when it is first needed: for a count, a position, random access, and
+ * by a data layer at setup. That pass reads a page or two for each record of a
+ * file that is not in memory; for such files use KEEP.
  */
 typedef enum leat_file_index {
     LEAT_FILE_INDEX_MEMORY = 0, /* in memory, 8 bytes a record, made at need */

@@ -157,10 +157,9 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
 /**
  * Parses a pipeline text such as "lmdb:mnist_train": `reader:arguments`, joined
  * by `|`; each reader reads the one before it. A reader of several has them
- * before it, each in parentheses: "(lmdb:a | take:10) (lmdb:b) | zip". leat
- * registers one reader, `lmdb:PATH` with the keys read_ahead, drop_behind and
- * keep_behind of leat_lmdb_options; leat_reader_register adds others. `leat
- * readers` lists them with their arguments.
+ * before it, each in parentheses: "(lmdb:a | take:10) (lmdb:b) | zip". `leat
+ * readers` lists leat's readers with their arguments, which leat/files.h and
+ * leat/decorators.h describe; leat_reader_register adds others.
  *
  * Arguments are separated by commas: first those by position, and anywhere
  * among them name=value. Blanks, tabs and line breaks around readers, names and

@@ -179,7 +179,8 @@ LEAT_API int leat_sample_move(leat_sample *to, leat_sample *from);
  * Makes field `i` a view of `data`: as many elements of `dtype` as the product
  * of the `ndim` dimensions `shape`, row-major; a scalar has ndim 0, and `shape`
  * may be NULL. For LEAT_BYTES the one dimension is the number of bytes. Fields
- * are set in order: the sample then has i + 1 of them.
+ * are set in order: the sample then has i + 1 of them, and those after field
+ * `i` are gone; to replace one alone, set nfields back.
  * Errors: LEAT_EINVAL for `i` that is not the next field or a set one, an
  * unknown type, a shape that is none, or `data` NULL where there are elements;
  * the sample is then as it was. Thread safety: one caller a sample.
