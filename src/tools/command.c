@@ -84,7 +84,8 @@ static const struct command root = {
     .name = "",
     .commands = commands,
     .arguments = "COMMAND [options] ...",
-    .about = "Works on Caffe's LMDB databases and what leat makes of them.",
+    .about = "Works on Caffe's LMDB databases and on pipelines, such as\n"
+             "'tfrecord:train-*.tfr | shuffle:1000 | example:label=int64'.",
 };
 
 const struct command *command_root(void)

@@ -341,11 +341,10 @@ int command_info(int argc, char **argv)
         .command = "info",
         .arguments = "[options] DB|PIPELINE",
         .about = "Prints how many records a database has, their shapes,\n"
-                 "encodings and labels; of a pipeline all fields, too. Only "
-                 "the headers of images are read,\n"
-                 "and of more than 100000 records a sample of 50000. Bad\n"
-                 "records are counted and the first ones named; the status\n"
-                 "is then 1.",
+                 "encodings and labels; of a pipeline also its fields. Only\n"
+                 "the headers of images are read, and of a database of more\n"
+                 "than 100000 records a sample of 50000. Bad records are\n"
+                 "counted and the first ones named; the status is then 1.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 1,
