@@ -242,6 +242,11 @@ static int parse_type(column *to, const char *text)
                               text, (int)COLUMNS_MAX);
     }
     snprintf(name, sizeof(name), "%.*s", (int)size, text);
+    if (strchr(text, '['))
+        return leat_error(LEAT_EINVAL,
+                          "'%s': expected TYPE or TYPE*N: each line has as "
+                          "many columns",
+                          text);
     int status = leat_dtype_parse(&to->dtype, name);
     if (!status && to->dtype == LEAT_BYTES && !to->is_scalar)
         status = leat_error(LEAT_EINVAL,

@@ -79,8 +79,12 @@ static int check_sample(const leat__sample_map *map, const leat_sample *sample,
 {
     int status = LEAT_OK;
     if (sample->nfields - first != map->nspec)
-        return leat_error(LEAT_EDATA, "it has %d fields, but %d were declared",
-                          sample->nfields - first, map->nspec);
+        return leat_error(LEAT_EDATA,
+                          "it has %d fields, but %d were declared%s",
+                          sample->nfields - first, map->nspec,
+                          sample->nfields - first < map->nspec
+                              ? "; setting a field removes those after it"
+                              : "");
     for (int i = 0; i < map->nspec && !status; i++)
         status = check_field(&sample->field[first + i], &map->spec[i]);
     return status;

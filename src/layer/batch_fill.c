@@ -217,12 +217,14 @@ static bool has_shape(const leat_field *field, const leat__top *top)
     return same;
 }
 
-static int other_shape(int i)
+static int other_shape(const leat__top_plan *plan, int k)
 {
+    const leat__planned_top *planned = &plan->top[k];
     return leat_error(LEAT_EDATA,
-                      "field %d has another shape than in the batch's first "
-                      "sample",
-                      i);
+                      "top %s: field %d has another shape than in the batch's "
+                      "first sample; several shapes take batch:N with pad or "
+                      "ragged, or a top of PAD or RAGGED",
+                      planned->name, planned->field);
 }
 
 /* The transform compares images, all else with the top. */
@@ -253,7 +255,7 @@ __attribute__((noinline)) static int cast_field(const leat__top_plan *plan,
     if (status)
         return status;
     if (!has_shape(field, top))
-        return other_shape(i);
+        return other_shape(plan, k);
     size_t n = top->bytes / leat_dtype_size(top->dtype);
     if (!leat__planned_top_takes(planned, field->dtype, top->dtype) ||
         field->bytes < n * leat_dtype_size(field->dtype))
@@ -349,7 +351,7 @@ static inline int put_usual(leat__batch_fill *fill, leat__batch *batch,
     const leat_field *field = sample->field;
     int at = chunk->first + i;
     if (!fits(&top[0], &field[0]))
-        return other_shape(0);
+        return other_shape(plan, 0);
     int status = put_image(fill, batch, chunk, i, 0, top[0].image, &field[0],
                            leat__batch_at(batch, 0, at));
     for (int k = 1; k < plan->n && !status; k++)
@@ -374,7 +376,7 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
         const leat__top *top = &batch->shape.top[k];
         const leat_field *field = &sample->field[planned->field];
         if (planned->kind == LEAT__TOP_IMAGE && !fits(top, field))
-            status = other_shape(planned->field);
+            status = other_shape(plan, k);
         else if (planned->kind == LEAT__TOP_IMAGE && !planned->shares_choices)
             status = put_image(fill, batch, chunk, i, planned->image,
                                top->image, field, leat__batch_at(batch, k, at));

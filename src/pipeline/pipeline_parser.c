@@ -344,10 +344,11 @@ static int add_key(parser *in, leat_args *args, const char *where,
         return add_value(in, args, argument);
     char nearest[2 * NAME_SIZE];
     return fail(in, where,
-                "the reader \"%s\" has no argument \"%s\"%s; an equals sign "
-                "in a path is written \\=",
+                "the reader \"%s\" has no argument \"%s\"%s; \"leat readers "
+                "%s\" lists them; an equals sign in a path is written \\=",
                 type->name, key,
-                leat__argument_nearest(type, key, nearest, sizeof(nearest)));
+                leat__argument_nearest(type, key, nearest, sizeof(nearest)),
+                type->name);
 }
 
 /* Whether a key follows: an equals sign before the argument's end. */

@@ -79,6 +79,13 @@ int leat__top_plan_usual(leat__top_plan *plan, int ntop, leat_dtype top_type,
                          int nfields)
 {
     memset(plan, 0, sizeof(*plan));
+    if (spec && spec[0].dtype == LEAT_BYTES &&
+        spec[0].content == LEAT_CONTENT_PLAIN)
+        return leat_error(LEAT_EINVAL,
+                          "field %s is plain bytes and no image, which the "
+                          "first top is: expected a list of tops, or numbers, "
+                          "as of columns or cast",
+                          spec[0].name);
     for (int i = 0; i < ntop; i++) {
         const char *name = spec && spec[i].name ? spec[i].name : "";
         leat__planned_top *top =
