@@ -73,7 +73,7 @@ int leat_sample_move(leat_sample *to, leat_sample *from)
     for (int i = 0; i < from->nfields && !status; i++) {
         leat_field *field = &to->field[to->nfields];
         *field = from->field[i];
-        if (!from->stable)
+        if (!leat__sample_lasts(from, field->data))
             status = copy_view(to, &field->data, field->bytes);
         to->nfields += !status;
     }

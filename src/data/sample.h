@@ -6,7 +6,9 @@
 
 #include <leat/sample.h>
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Makes the sample's own buffer at least `bytes` long; views into it move
@@ -30,6 +32,15 @@ static inline void leat__sample_clear(leat_sample *sample)
     sample->taken = 0;
     sample->from.key = NULL;
     sample->from.key_size = 0;
+}
+
+/* Whether a view of the sample lives as long as its reader: a stable sample of
+ * LMDB has its pixels in the map, but its label in its buffer. */
+static inline bool leat__sample_lasts(const leat_sample *sample,
+                                      const void *view)
+{
+    return sample->stable &&
+           (uintptr_t)view - (uintptr_t)sample->buffer >= sample->buffer_size;
 }
 
 static inline void *leat__sample_take(leat_sample *sample, size_t bytes)

@@ -261,7 +261,8 @@ static const void *find_view(const group_job *job, int i)
         return NULL;
     const char *first = field_of(job, 0, plan->from)->data;
     for (int k = 0; k < job->n; k++)
-        if (!job->sample[k]->stable ||
+        if (!leat__sample_lasts(job->sample[k],
+                                field_of(job, k, plan->from)->data) ||
             (uintptr_t)field_of(job, k, plan->from)->data !=
                 (uintptr_t)first + (size_t)k * each)
             return NULL;

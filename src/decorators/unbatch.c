@@ -242,7 +242,8 @@ static int keep_row(const unbatch_reader *self, const leat_sample *batch,
     const size_t unit = LEAT__ALIGNMENT;
     size_t bytes = 0;
     for (int i = 0; i < n; i++)
-        if (!batch->stable || self->in[from[i]].offsets_of)
+        if (!leat__sample_lasts(batch, field[i].data) ||
+            self->in[from[i]].offsets_of)
             bytes += (field[i].bytes + unit - 1) / unit * unit;
     if (bytes == 0)
         return LEAT_OK;
@@ -252,7 +253,8 @@ static int keep_row(const unbatch_reader *self, const leat_sample *batch,
     for (int i = 0; i < n; i++) {
         if (self->in[from[i]].offsets_of)
             rebase(&field[i], to);
-        else if (batch->stable || field[i].bytes == 0)
+        else if (leat__sample_lasts(batch, field[i].data) ||
+                 field[i].bytes == 0)
             continue;
         else
             field[i].data = memcpy(to, field[i].data, field[i].bytes);

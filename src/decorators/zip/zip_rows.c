@@ -100,12 +100,15 @@ static int copy_view(leat_sample *to, const void **data, size_t bytes)
     return LEAT_OK;
 }
 
-/* Copies the views of fields [first, end), which lie in another sample. */
-static int copy_fields(leat_sample *to, int first, int end)
+/* Copies those views of fields [first, end), which are of `from`, that do not
+ * outlive it. */
+static int copy_fields(leat_sample *to, const leat_sample *from, int first,
+                       int end)
 {
     int status = LEAT_OK;
     for (int i = first; i < end && !status; i++)
-        status = copy_view(to, &to->field[i].data, to->field[i].bytes);
+        if (!leat__sample_lasts(from, to->field[i].data))
+            status = copy_view(to, &to->field[i].data, to->field[i].bytes);
     return status;
 }
 
@@ -115,10 +118,8 @@ static int append(leat_sample *to, const leat_sample *from)
     memcpy(&to->field[first], from->field,
            (size_t)from->nfields * sizeof(from->field[0]));
     to->nfields += from->nfields;
-    if (from->stable)
-        return LEAT_OK;
-    to->stable = 0;
-    return copy_fields(to, first, to->nfields);
+    to->stable &= from->stable;
+    return copy_fields(to, from, first, to->nfields);
 }
 
 /* What `to` has goes before the fields of `from`, in the buffer of that. */
@@ -134,10 +135,10 @@ static int prepend(leat_sample *to, leat_sample *from)
     to->from.record = from->from.record;
     to->from.key = from->from.key;
     to->from.key_size = from->from.key_size;
-    if (from->stable)
-        return LEAT_OK;
-    int status = copy_fields(to, 0, n);
-    return status ? status : copy_view(to, &to->from.key, to->from.key_size);
+    int status = copy_fields(to, from, 0, n);
+    return status || from->stable
+               ? status
+               : copy_view(to, &to->from.key, to->from.key_size);
 }
 
 int leat__zip_join(leat_sample *to, leat_sample *from)
