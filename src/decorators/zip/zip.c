@@ -183,9 +183,9 @@ static int zip_read_at(leat_reader *reader, const leat_position at[],
 {
     leat__zip *zip = (leat__zip *)reader;
     char line[LEAT__ERROR_MAX];
-    int rows = n < LEAT__ZIP_ROWS ? n : LEAT__ZIP_ROWS;
+    int asked = n < LEAT__ZIP_ROWS ? n : LEAT__ZIP_ROWS, rows;
     int status =
-        read_input(zip->map.decorator.upstream[0], at, out, rows, &rows);
+        read_input(zip->map.decorator.upstream[0], at, out, asked, &rows);
     if (status)
         leat__error_save(line);
     for (int i = 1; i < zip->map.decorator.nupstream && rows > 0; i++) {
@@ -199,6 +199,8 @@ static int zip_read_at(leat_reader *reader, const leat_position at[],
         leat__error_save(line);
     }
     *got = rows;
+    for (int i = rows + 1; i < asked && status; i++)
+        leat_sample_clear(out[i]); /* of some inputs */
     return status ? leat_error(status, "%s", line) : LEAT_OK;
 }
 
