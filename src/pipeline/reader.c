@@ -55,6 +55,17 @@ static int return_kept(leat_reader *reader, leat_sample *sample)
                               : leat_error(status, "%s", state->line);
 }
 
+/*
+ * A reader that met an error may have begun samples after it. The caller asks
+ * for these again, into the same samples, which have to be empty as they were:
+ * a reader that joins several asks for one at a time.
+ */
+static void clear_rest(leat_sample *const out[], int first, int n)
+{
+    for (int i = first; i < n; i++)
+        leat_sample_clear(out[i]);
+}
+
 static int call_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got, int *deferred)
 {
@@ -79,6 +90,7 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     bool is_sticky = status != LEAT_EDATA;
     if (*got > 0 || is_sticky)
         keep(reader, status, *got < n ? &out[*got]->from : NULL);
+    clear_rest(out, *got + (*got == 0), n);
     return *got > 0 ? LEAT_OK : status;
 }
 
@@ -333,6 +345,8 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
     leat__reader_call_end(&call);
     if (call.figures)
         leat__reader_count_given(call.figures, out, *got);
+    if (status)
+        clear_rest(out, *got + 1, n);
     return status;
 }
 
