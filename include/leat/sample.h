@@ -103,10 +103,9 @@ typedef struct leat_locator {
 /**
  * A sample is a buffer that readers fill and refill.
  *
- * The views of fields and key live as long as the reader when `stable` is set
- * (they point into a map), but for those in the sample's own buffer, such as an
- * LMDB record's label. These, and all views of other samples, live until the
- * sample is cleared or finished.
+ * Views of fields and key that lie in the sample's own buffer, such as an LMDB
+ * record's label, live until the sample is cleared or finished. All others live
+ * as long as the reader when `stable` is set (they point into a map).
  *
  * leat_sample_clear empties it; readers then append their fields after those
  * that are there, and take what memory they need from its buffer.

@@ -1,4 +1,5 @@
 /* zip: the fields of several readers, side by side, in lockstep. */
+#include "lmdb_fixture.h"
 #include "support/layer_fixture.h"
 #include "support/sequence_check.h"
 #include "support/suite.h"
@@ -418,12 +419,72 @@ START_TEST(a_layers_policy_is_for_the_whole_row)
 }
 END_TEST
 
+/* A record whose label is its number, of which the database has no view. */
+static void make_numbered(int i, fixture_record *out)
+{
+    const unsigned char pixel = 7;
+    const leat_datum datum = {.channels = 1,
+                              .height = 1,
+                              .width = 1,
+                              .data = &pixel,
+                              .data_size = 1,
+                              .label = i};
+    out->key_size = (size_t)sprintf(out->key, "%08d", i);
+    out->value_size = leat_datum_write(&datum, out->value);
+}
+
+static void expect_labels(const char *path, const char *end)
+{
+    char text[FIXTURE_PATH + 200];
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample samples[8], *out[8];
+    int got, n = 0;
+    snprintf(text, sizeof(text), "(range:0,200) (lmdb:%s) | %s", path, end);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    for (int k = 0; k < 8; k++) {
+        leat_sample_init(&samples[k]);
+        out[k] = &samples[k];
+    }
+    for (int s; (s = leat_reader_next_batch(reader, out, 8, &got)) != LEAT_END;)
+        for (int k = 0; k < got; k++, n++) {
+            const leat_sample *one = out[k];
+            int32_t label;
+            int64_t value;
+            memcpy(&value, one->field[0].data, sizeof(value));
+            memcpy(&label, one->field[one->nfields - 1].data, sizeof(label));
+            ck_assert_int_eq(s, LEAT_OK);
+            ck_assert_int_eq(label, value);
+        }
+    ck_assert_int_eq(n, 200);
+    for (int k = 0; k < 8; k++)
+        leat_sample_finish(&samples[k]);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+/* The labels of an LMDB are in its samples' buffers, the pixels in its map. */
+START_TEST(labels_of_a_database_are_its_rows)
+{
+    char path[FIXTURE_PATH];
+    fixture_write(fixture_directory(path), make_numbered, 200);
+    expect_labels(path, "zip");
+    expect_labels(path, "zip | shuffle:20,seed=1");
+    expect_labels(path, "zip | prefetch:64,threads=2");
+    expect_labels(path, "zip | where:value=0.. | shuffle:9");
+    expect_labels(path, "zip | batch:1 | prefetch:16 | unbatch");
+    fixture_remove(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("zip");
     TCase *tcase = tcase_create("zip");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, rows_have_the_fields_of_all_inputs_in_lockstep);
+    tcase_add_test(tcase, labels_of_a_database_are_its_rows);
     tcase_add_test(tcase, failing_allocations_lose_nothing);
     tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
     tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);

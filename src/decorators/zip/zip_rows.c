@@ -136,7 +136,7 @@ static int prepend(leat_sample *to, leat_sample *from)
     to->from.key = from->from.key;
     to->from.key_size = from->from.key_size;
     int status = copy_fields(to, from, 0, n);
-    return status || from->stable
+    return status || leat__sample_lasts(from, to->from.key)
                ? status
                : copy_view(to, &to->from.key, to->from.key_size);
 }
