@@ -92,6 +92,33 @@ START_TEST(deferred_samples_are_held_as_they_are)
 }
 END_TEST
 
+/* A deferred sample has the fields that the map below is to leave out. */
+START_TEST(maps_that_leave_fields_out_are_shuffled)
+{
+    const char *text = "(range:0,20) (range:0,20) | zip:prefix=(a_,b_) | "
+                       "select:value=b_value | shuffle:5,seed=3";
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    unsigned seen = 0;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    for (int i = 0; i < 20; i++) {
+        int64_t value;
+        ck_assert_msg(leat_reader_next(reader, &sample) == LEAT_OK, "%d: %s", i,
+                      leat_last_error());
+        ck_assert_int_eq(sample.nfields, 1);
+        memcpy(&value, sample.field[0].data, sizeof(value));
+        seen |= 1u << value;
+    }
+    ck_assert_uint_eq(seen, (1u << 20) - 1);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(a_buffer_of_one_changes_nothing)
 {
     static order_epoch epoch;
@@ -406,6 +433,7 @@ int main(void)
     tcase_add_loop_test(all, marks_lead_back_to_what_is_held, 0, KINDS - 1);
     tcase_add_test(all, a_resume_of_a_stream_reads_from_the_oldest_on);
     tcase_add_test(all, a_mark_that_is_none_is_refused);
+    tcase_add_test(all, maps_that_leave_fields_out_are_shuffled);
     tcase_add_test(all, samples_are_appended_below_a_join);
     tcase_add_test(all, what_it_holds_is_reported_and_has_a_limit);
     tcase_add_loop_test(all, nothing_is_allocated_in_the_steady_state, 0,

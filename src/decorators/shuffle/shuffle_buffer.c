@@ -96,11 +96,15 @@ static int return_line(leat_sample *sample)
     return leat_error(LEAT_EDATA, "%s", (const char *)sample->field[0].data);
 }
 
-/* A slot has room for as many fields as were promised. */
-static int check_fields(const shuffle_buffer *buffer, const leat_sample *sample)
+/* A slot has room for as many fields as were promised. A deferred sample has
+ * those of the reader that deferred it, which may be more. */
+static int check_fields(shuffle_buffer *buffer, const leat_sample *sample)
 {
     if (sample->nfields >= 0 && sample->nfields <= buffer->slots.nfields)
         return LEAT_OK;
+    if (sample->deferred && sample->nfields > 0 &&
+        sample->nfields <= LEAT_MAX_FIELDS)
+        return leat__shuffle_slots_widen(&buffer->slots, sample->nfields);
     return leat_error(LEAT_ESTATE,
                       "shuffle: the reader \"%s\" gave a sample of %d fields, "
                       "expected %d",

@@ -1,18 +1,25 @@
 #include "decorators/shuffle/shuffle_slots.h"
 #include "base/memory.h"
 
+#include <string.h>
+
 static leat_sample *sample_at(const leat__shuffle_slots *slots, int32_t i)
 {
     return (leat_sample *)(void *)(slots->samples + (size_t)i * slots->stride);
 }
 
-int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
-                             int nfields)
+/* The bytes of a slot with room for so many fields. */
+static size_t stride_for(int nfields)
 {
     size_t bytes = offsetof(leat_sample, field) +
                    (size_t)nfields * sizeof(((leat_sample *)NULL)->field[0]);
-    size_t stride =
-        (bytes + LEAT__CACHE_LINE - 1) / LEAT__CACHE_LINE * LEAT__CACHE_LINE;
+    return (bytes + LEAT__CACHE_LINE - 1) / LEAT__CACHE_LINE * LEAT__CACHE_LINE;
+}
+
+int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
+                             int nfields)
+{
+    size_t stride = stride_for(nfields);
     char *samples = leat__alloc_zero((size_t)size, stride);
     int64_t *input = leat__alloc_zero((size_t)size, sizeof(*input));
     if (!samples || !input) {
@@ -25,6 +32,22 @@ int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
                                    .nfields = nfields,
                                    .size = size,
                                    .input = input};
+    return LEAT_OK;
+}
+
+int leat__shuffle_slots_widen(leat__shuffle_slots *slots, int nfields)
+{
+    size_t stride = stride_for(nfields);
+    char *samples = leat__alloc_zero((size_t)slots->size, stride);
+    if (!samples)
+        return LEAT_ENOMEM;
+    for (int32_t i = 0; i < slots->used; i++)
+        memcpy(samples + (size_t)i * stride, sample_at(slots, i),
+               slots->stride);
+    leat__free(slots->samples);
+    slots->samples = samples;
+    slots->stride = stride;
+    slots->nfields = nfields;
     return LEAT_OK;
 }
 

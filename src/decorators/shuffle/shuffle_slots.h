@@ -27,6 +27,11 @@ typedef struct leat__shuffle_slots {
 /* Makes empty slots. Errors: LEAT_ENOMEM. */
 int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
                              int nfields);
+
+/* Makes room for `nfields` in each, which may be in use. Errors: LEAT_ENOMEM;
+ * the slots are then as they were. */
+int leat__shuffle_slots_widen(leat__shuffle_slots *slots, int nfields);
+
 void leat__shuffle_slots_finish(leat__shuffle_slots *slots);
 
 /* Empties them, but keeps their memory. */
