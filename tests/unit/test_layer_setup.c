@@ -1,7 +1,9 @@
 /* Setups that fail, and what the next one finds. */
+#include "support/bad_records.h"
 #include "support/suite.h"
 
 #include <leat.h>
+#include <leat/decorators.h>
 #include <leat/ext/reader.h>
 
 #include <check.h>
@@ -187,6 +189,28 @@ START_TEST(a_pass_of_fewer_samples_than_ranks_is_an_error)
 }
 END_TEST
 
+/* An endless epoch, whose first record is bad: the shape is the next one's. */
+START_TEST(an_endless_epoch_may_begin_with_a_bad_record)
+{
+    static bad_records records = {.count = 5};
+    const leat_data_layer_options options = {.size = sizeof(options),
+                                             .batch_size = 1,
+                                             .on_error = LEAT_ON_ERROR_ZERO};
+    leat_data_layer *layer;
+    leat_pipeline *endless;
+    records.kind[0] = BAD_RECORDS_UNREADABLE;
+    leat_pipeline *upstream = bad_records_pipeline(&records);
+    ck_assert_int_eq(leat_pipeline_repeat(&endless, upstream, -1), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, endless, &options),
+                     LEAT_OK);
+    ck_assert_msg(leat_data_layer_setup(layer, NULL, 0) == LEAT_OK, "%s",
+                  leat_last_error());
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(endless);
+    leat_pipeline_unref(upstream);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_setup");
@@ -195,5 +219,6 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_token_is_of_the_data_that_the_last_setup_found);
     tcase_add_test(tcase, a_pass_of_fewer_samples_than_ranks_is_an_error);
+    tcase_add_test(tcase, an_endless_epoch_may_begin_with_a_bad_record);
     return suite_run(suite);
 }

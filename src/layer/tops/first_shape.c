@@ -35,8 +35,7 @@ static int try_record(leat_data_layer_group *group,
 
 /*
  * The shape of a record before the start (`step` -1), back through the epoch
- * before, or of one from it on (1), through the next; where an epoch has no end
- * of the next few. LEAT_END: none has one.
+ * before, or of one from it on (1), through the next. LEAT_END: none has one.
  */
 static int try_neighbors(leat_data_layer_group *group, int step,
                          const leat__batch_spec *spec, leat_sample *sample,
@@ -49,8 +48,8 @@ static int try_neighbors(leat_data_layer_group *group, int step,
         return status;
     int64_t epoch = group->start.position / count;
     int64_t index = group->start.position % count - (step > 0);
-    int64_t most = count == LEAT_ENDLESS ? LEAT__PREVIEWS_MAX : 2 * count;
-    for (int64_t n = 0; n < most; n++) {
+    int64_t most = count == LEAT_ENDLESS ? LEAT__PREVIEWS_MAX : count;
+    for (int64_t n = 0; n / 2 < most; n++) {
         status = leat__data_reader_read_neighbor(group->reader, step, &epoch,
                                                  &index, sample);
         if (!status)
