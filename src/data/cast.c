@@ -287,7 +287,8 @@ void leat__cast(void *to, leat_dtype to_type, const void *from,
     size_t to_size = leat_dtype_size(to_type);
     size_t from_size = leat_dtype_size(from_type);
     if (to_type == from_type) {
-        memcpy(to, from, n * to_size);
+        if (n > 0) /* of none there may be no address */
+            memcpy(to, from, n * to_size);
         return;
     }
     for (size_t i = 0; i < n; i += BLOCK)

@@ -288,6 +288,7 @@ START_TEST(none_are_no_work)
     unsigned char out = 7;
     leat__cast(&out, LEAT_UINT8, &out, LEAT_FLOAT64, 0);
     ck_assert_int_eq(out, 7);
+    leat__cast(NULL, LEAT_INT64, NULL, LEAT_INT64, 0);
 }
 END_TEST
 
