@@ -210,7 +210,8 @@ enum { SLOT_MARK_BYTES = sizeof(int64_t) + sizeof(int32_t) };
 
 static int put_slot(const leat__interleave_slot *slot, leat_token *token)
 {
-    /* One that is empty says nothing of what it had: all ranks' are the same. */
+    /* One that is empty says nothing of what it had: all ranks' are the same.
+     */
     int32_t element = slot->reader ? (int32_t)slot->element : -1;
     int64_t index = slot->reader ? slot->index : 0;
     int status = leat_token_put(token, &index, sizeof(index));
