@@ -69,6 +69,7 @@ lmdb:db53 | shuffle:block=8 | repeat:2
 (lmdb:db53) (lmdb:db31) | interleave:cycle=2,block=3 | shuffle:7
 (lmdb:db53) (lmdb:db31 | repeat:2) | zip:align=0,prefix=(a_,b_) | select:data=a_data,label=b_label
 lmdb:db53 | where:label=0..500 | prefetch:16,threads=2
+files:db?? | interleave:(lmdb:{}),cycle=7,block=2 | shuffle:12
 lmdb:db53 | cache | batch:3 | unbatch
 lmdb:db53 | transform:data,mirror=1 | cast:label=float32
 TEXTS
