@@ -141,6 +141,35 @@ START_TEST(unequal_lengths_are_an_error_after_the_last_row)
 }
 END_TEST
 
+/* The inputs are past the row that only one of them has. */
+START_TEST(a_mark_before_the_error_leads_to_it)
+{
+    const char *text = "(counted:9,field=a,form=stream) "
+                       "(counted:7,field=b,form=stream) | zip";
+    leat_reader *reader = counted_source_reader(text);
+    leat_reader *other = counted_source_reader(text);
+    leat_sample sample[16], *out[16];
+    leat_token mark;
+    int got;
+    leat_token_init(&mark);
+    for (int i = 0; i < 16; i++)
+        leat_sample_init(out[i] = &sample[i]);
+    ck_assert_int_eq(leat_reader_next_batch(reader, out, 16, &got), LEAT_OK);
+    ck_assert_int_eq(got, 7);
+    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(other, (leat_position){0, 7}, &mark),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_reader_next_batch(other, out, 1, &got), LEAT_EFORMAT);
+    ck_assert_int_eq(leat_reader_next_batch(reader, out, 1, &got),
+                     LEAT_EFORMAT);
+    for (int i = 0; i < 16; i++)
+        leat_sample_finish(out[i]);
+    leat_token_finish(&mark);
+    leat_reader_close(reader);
+    leat_reader_close(other);
+}
+END_TEST
+
 START_TEST(unequal_counts_are_refused_when_it_is_opened)
 {
     counted_source_refused("(counted:20,field=a) (counted:10,field=b) | zip",
@@ -488,6 +517,7 @@ int main(void)
     tcase_add_test(tcase, failing_allocations_lose_nothing);
     tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
     tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);
+    tcase_add_test(tcase, a_mark_before_the_error_leads_to_it);
     tcase_add_test(tcase, unequal_counts_are_refused_when_it_is_opened);
     tcase_add_test(tcase, align_0_stops_with_the_shortest);
     tcase_add_test(tcase, keys_are_compared);

@@ -242,6 +242,16 @@ static int hold_after(reading *rows, int row)
     return leat_error(LEAT_EDATA, "%s", held->bad_line[row]);
 }
 
+/* A mark between the last row and its error is that of the rows' beginning: the
+ * inputs are past what the error is about. */
+static void note_error(reading *rows)
+{
+    leat__zip_held *held = rows->zip->held;
+    held->at = held->n = rows->n;
+    held->given = rows->n;
+    held->status = rows->status;
+}
+
 static int give_rows(reading *rows, int *got)
 {
     leat__zip *zip = rows->zip;
@@ -255,6 +265,7 @@ static int give_rows(reading *rows, int *got)
     }
     if (!rows->status || rows->status == LEAT_END)
         return rows->status;
+    note_error(rows);
     return leat_error(rows->status, "%s", zip->held->line);
 }
 
