@@ -344,8 +344,9 @@ static int add_key(parser *in, leat_args *args, const char *where,
         return add_value(in, args, argument);
     char nearest[2 * NAME_SIZE];
     return fail(in, where,
-                "the reader \"%s\" has no argument \"%s\"%s; \"leat readers "
-                "%s\" lists them; an equals sign in a path is written \\=",
+                "the reader \"%s\" has no argument \"%s\"%s; an equals sign "
+                "in a path is written \\=; \"leat readers %s\" lists the "
+                "arguments",
                 type->name, key,
                 leat__argument_nearest(type, key, nearest, sizeof(nearest)),
                 type->name);
