@@ -49,7 +49,7 @@ check 'the mean file' test "$(hex three.mean)" = \
 check 'the mean of nothing' grep -q '^leat: .*no records' stderr
 
 # Of more records than --help says it reads some.
-most=$("$leat" info --help | grep -oE 'more than [0-9]+' | grep -oE '[0-9]+')
+most=$("$leat" info --help | tr '\n' ' ' | grep -oE 'more than [0-9]+' | grep -oE '[0-9]+')
 "$leat" synth noise --count "$most" --shape 1,1,1 most >/dev/null || failed=1
 "$leat" synth noise --count $((most + 1)) --shape 1,1,1 more >/dev/null || failed=1
 check "all of $most" grep -q '"sampled": 0' <("$leat" info --json most)
