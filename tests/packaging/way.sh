@@ -133,13 +133,13 @@ build_with_pkg_config() {
 }
 
 # Everything exported is public, and everything declared public is there. The
-# library needs the codecs, zlib and libc alone.
+# library needs the codecs, zlib, libsnappy and libc alone.
 check_symbols() {
     local library version soname exported declared needed
     library=$(library_dir)/libleat.so
     needed=$(objdump -p "$library" | awk '$1 == "NEEDED" { print $2 }')
-    if grep -Ev '^(libjpeg|libpng16|libz|libm|libc|ld-linux[^.]*)\.so' <<<"$needed"; then
-        fail "the library needs what is above, expected libjpeg, libpng, zlib and libc"
+    if grep -Ev '^(libjpeg|libpng16|libz|libsnappy|libm|libc|ld-linux[^.]*)\.so' <<<"$needed"; then
+        fail "the library needs what is above, expected libjpeg, libpng, zlib, libsnappy and libc"
     fi
     version=$(PKG_CONFIG_PATH=$(library_dir)/pkgconfig pkg-config --modversion leat)
     # Before 1.0 each minor version has an interface of its own.
