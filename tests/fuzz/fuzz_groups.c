@@ -61,6 +61,27 @@ static const leat_reader_type *find_type(const char *name)
     abort();
 }
 
+/* Shapes of any size may be asked for: no memory is an error like others. */
+static void *allocate(void *user, size_t bytes, size_t alignment)
+{
+    const size_t most = (size_t)64 << 20;
+    (void)user;
+    return bytes > most ? NULL
+                        : aligned_alloc(alignment, (bytes + alignment - 1) /
+                                                       alignment * alignment);
+}
+
+static void release(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)bytes;
+    (void)alignment;
+    free(memory);
+}
+
+static const leat_allocator little = {
+    .size = sizeof(little), .alloc = allocate, .free = release};
+
 /* The field is as the spec says, and all of its bytes are there. */
 static void check_field(const leat_field_spec *spec, const leat_field *field)
 {
@@ -82,6 +103,7 @@ static void read_groups(leat_reader *reader)
     leat_sample sample;
     int n, status = leat_reader_fields(reader, &spec, &n);
     leat_sample_init(&sample);
+    sample.allocator = &little;
     for (int i = 0; i < READ_MAX && !status; i++) {
         status = leat_reader_next(reader, &sample);
         for (int k = 0; k < n && !status; k++)
@@ -109,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (leat_pipeline_create(&made, find_type(names[data[0] % 4]), text,
                                  NULL, NULL, &source, 1) == LEAT_OK) {
             leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+            options.allocator = &little;
             if (leat_pipeline_open_with(made, &options, &reader) == LEAT_OK) {
                 read_groups(reader);
                 leat_reader_close(reader);
