@@ -8,7 +8,7 @@
  * 784 bytes. Beside it the same work is done in a loop by two threads without a
  * reader, which is all that two cores can do: rates and processor time are
  * ratios of rounds side by side, SECONDS (4) in all for each case. Sources: a
- * file of records, which is mapped; the same behind a filter, which is a
+ * file of records, which is mapped; the same after a filter, which is a
  * stream; a callback, which is one with a thread of its own. Neither side works
  * in the other's rounds: batches made ahead are taken first, and made again
  * before the loop runs.

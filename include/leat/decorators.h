@@ -614,7 +614,7 @@ LEAT_API int leat_pipeline_datum(leat_pipeline **out, leat_pipeline *upstream,
  * `columns:label=int32,x=float32*784,_,name=bytes,sep=;`: the columns of a line
  * of text as fields, in place of the first field of LEAT_BYTES, or that of
  * `field=`. NAME=TYPE is one column, a scalar; NAME=TYPE*N the next N of them,
- * in one dimension; NAME=bytes the text as it stands, a view; _ skips one, _*N
+ * in one dimension; NAME=bytes the text as it is, a view; _ skips one, _*N
  * so many. `sep` is a letter (a comma), tab, or space for any blanks. Blanks
  * around a column do not count, and nothing quotes. Numbers have a decimal
  * point in every locale, and whole ones have to fit; a line with other columns
