@@ -80,13 +80,13 @@ static int complete(leat_reader *reader, leat_sample *const out[], int n,
     return status ? status : upstream_status;
 }
 
-/* A sample that next completed. */
-static int check_complete(const leat_reader *reader, leat_sample *sample,
-                          int *got)
+/* The first sample from `at` on that is deferred as deep as this, or is not. */
+static int find_end(leat_sample *const out[], int at, int n, int depth)
 {
-    leat_sample *const out[] = {sample};
-    int deferred;
-    return leat__reader_check_samples(reader, LEAT_OK, out, got, &deferred);
+    bool is_pending = out[at]->deferred >= depth;
+    while (at < n && (out[at]->deferred >= depth) == is_pending)
+        at++;
+    return at;
 }
 
 /* The same, where only some of the samples are deferred as deep as that. */
@@ -96,13 +96,13 @@ static int complete_pending(leat_reader *reader, leat_sample *const out[],
     int depth = reader->state->depth;
     int status = LEAT_OK;
     for (*got = 0; !status && *got < n;) {
-        int end = *got, done = 1;
-        while (end < n && out[end]->deferred >= depth)
-            end++;
-        if (end > *got)
-            status = complete(reader, out + *got, end - *got, &done);
-        else if (out[end]->deferred != LEAT__SAMPLE_FAILED)
-            status = check_complete(reader, out[end], &done);
+        leat_sample *const *rest = out + *got;
+        int deferred, done = find_end(out, *got, n, depth) - *got;
+        if (rest[0]->deferred >= depth)
+            status = complete(reader, rest, done, &done);
+        else
+            status = leat__reader_check_samples(reader, LEAT_OK, rest, &done,
+                                                &deferred);
         *got += done;
     }
     return status;

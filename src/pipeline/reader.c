@@ -1,6 +1,7 @@
 /* The public functions of readers: they check arguments and call the table. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
@@ -115,7 +116,7 @@ int leat_reader_pull(leat_reader *reader, leat_sample *const out[], int n,
 static void clear(leat_sample *const out[], int n)
 {
     for (int i = 0; i < n; i++)
-        leat_sample_clear(out[i]);
+        leat__sample_clear(out[i]);
 }
 
 static int grow_held(struct leat_reader_state *state, int n,

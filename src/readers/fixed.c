@@ -117,42 +117,75 @@ static void swap_elements(unsigned char *out, const unsigned char *from,
             out[at + i] = from[at + element - 1 - i];
 }
 
-static int fixed_read(const leat__record_format *format,
-                      const leat__record_file *file,
-                      leat__record_window *window,
-                      const leat__record_span *span, leat_sample *sample)
+static inline bool is_inside(const fixed_format *fixed,
+                             const leat__record_window *window,
+                             const leat__record_span *span)
 {
-    const fixed_format *fixed = fixed_of(format);
     uint64_t at = span->offset - window->offset;
-    unsigned char *swapped = NULL;
-    (void)file;
-    if (at > window->size || window->size - at < fixed->record)
-        return leat_error(LEAT_EDATA, "it is beyond the end of the file");
-    if (fixed->swapped > 0) {
-        swapped = leat__record_take(sample, window, fixed->swapped);
-        if (!swapped)
-            return LEAT_ENOMEM;
-    }
+    return at <= window->size && window->size - at >= fixed->record;
+}
+
+/* All fields are views. */
+static inline int read_views(const fixed_format *fixed,
+                             const unsigned char *record, leat_sample *sample)
+{
+    const int n = fixed->format.nspec;
     int status = LEAT_OK;
-    for (int i = 0; !status && i < format->nspec; i++) {
-        const leat_field_spec *spec = &format->spec[i];
+    for (int i = 0; !status && i < n; i++)
+        status = leat__record_append_as(sample, &fixed->format.spec[i],
+                                        record + fixed->field[i].offset,
+                                        fixed->field[i].bytes);
+    return status;
+}
+
+static int read_swapped(const fixed_format *fixed, leat__record_window *window,
+                        const leat__record_span *span, leat_sample *sample)
+{
+    unsigned char *swapped = leat__record_take(sample, window, fixed->swapped);
+    if (!swapped)
+        return LEAT_ENOMEM;
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < fixed->format.nspec; i++) {
+        const leat_field_spec *spec = &fixed->format.spec[i];
         const fixed_field *field = &fixed->field[i];
-        const unsigned char *data = window->bytes + at + field->offset;
-        if (swapped && field->is_swapped) {
+        const unsigned char *data =
+            window->bytes + (span->offset - window->offset) + field->offset;
+        if (field->is_swapped) {
             swap_elements(swapped, data, field->bytes,
                           leat_dtype_size(spec->dtype));
             data = swapped;
             swapped += field->bytes;
         }
-        status = leat__record_set(sample, spec->dtype, spec->ndim, spec->shape,
-                                  data, field->bytes);
+        status = leat__record_append_as(sample, spec, data, field->bytes);
     }
+    return status;
+}
+
+static int fixed_read(const leat__record_format *format,
+                      const leat__record_file *file,
+                      leat__record_window *window,
+                      const leat__record_span span[], leat_sample *const out[],
+                      int n, int *got)
+{
+    const fixed_format *fixed = fixed_of(format);
+    int status = LEAT_OK, i = 0;
+    (void)file;
+    for (; !status && i < n; i += !status) {
+        if (!is_inside(fixed, window, &span[i]))
+            status = leat_error(LEAT_EDATA, "it is beyond the end of the file");
+        else if (fixed->swapped > 0)
+            status = read_swapped(fixed, window, &span[i], out[i]);
+        else
+            status = read_views(
+                fixed, window->bytes + (span[i].offset - window->offset),
+                out[i]);
+    }
+    *got = i;
     return status;
 }
 
 static const leat__record_format_ops fixed_ops = {
     .name = "fixed",
-    .defers = true,
     .begin = fixed_begin,
     .walk = fixed_walk,
     .read = fixed_read,
@@ -303,6 +336,7 @@ static int take_arguments(fixed_format *fixed, const leat_args *args)
                  (unsigned long long)fixed->record);
         status = add_field(fixed, whole);
     }
+    fixed->format.defers = fixed->swapped > 0;
     return status;
 }
 

@@ -151,6 +151,7 @@ static int set_fields(idx_format *idx, const idx_header *header)
         known[0] = spec;
         known[1] = (leat_field_spec){.name = "label", .dtype = LEAT_INT32};
         idx->format.nspec = idx->labels ? 2 : 1;
+        idx->format.defers = leat_dtype_size(spec.dtype) > 1;
         return LEAT_OK;
     }
     if (known[0].dtype == spec.dtype && known[0].ndim == spec.ndim &&
@@ -252,24 +253,36 @@ static int set_data(const leat__record_file *file, leat__record_window *window,
             return LEAT_ENOMEM;
         swap_elements(out, window->bytes + at, (size_t)file->stride, size);
         data = out;
-        sample->stable = 0;
     }
-    return leat__record_set(sample, spec->dtype, spec->ndim, spec->shape, data,
-                            (size_t)file->stride);
+    return leat__record_append_as(sample, spec, data, (size_t)file->stride);
 }
 
-static int idx_read(const leat__record_format *format,
-                    const leat__record_file *file, leat__record_window *window,
-                    const leat__record_span *span, leat_sample *sample)
+static inline int read_record(const idx_format *idx,
+                              const leat__record_file *file,
+                              leat__record_window *window,
+                              const leat__record_span *span,
+                              leat_sample *sample)
 {
-    const idx_format *idx = (const idx_format *)format;
-    int status = set_data(file, window, span, &format->spec[0], sample);
+    const leat_field_spec *spec = idx->format.spec;
+    int status = set_data(file, window, span, &spec[0], sample);
     if (status || !idx->labels)
         return status;
     uint64_t record = (span->offset - file->first) / file->stride;
     const int32_t *label =
         &idx->labels[idx->first_label[file->number] + (int64_t)record];
-    return leat__record_set(sample, LEAT_INT32, 0, NULL, label, sizeof(*label));
+    return leat__record_append_as(sample, &spec[1], label, sizeof(*label));
+}
+
+static int idx_read(const leat__record_format *format,
+                    const leat__record_file *file, leat__record_window *window,
+                    const leat__record_span span[], leat_sample *const out[],
+                    int n, int *got)
+{
+    const idx_format *idx = (const idx_format *)format;
+    int status = LEAT_OK;
+    for (*got = 0; !status && *got < n; *got += !status)
+        status = read_record(idx, file, window, &span[*got], out[*got]);
+    return status;
 }
 
 static void idx_destroy(leat__record_format *format)

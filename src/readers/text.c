@@ -98,13 +98,11 @@ static size_t content(const unsigned char *line, size_t size)
     return size;
 }
 
-static int text_read(const leat__record_format *format,
-                     const leat__record_file *file, leat__record_window *window,
-                     const leat__record_span *span, leat_sample *sample)
+static inline int read_line(const text_format *text,
+                            const leat__record_window *window,
+                            const leat__record_span *span, leat_sample *sample)
 {
-    const text_format *text = (const text_format *)format;
     uint64_t at = span->offset - window->offset;
-    (void)file;
     if (at > window->size || span->size > window->size - at)
         return leat_error(LEAT_EDATA, "the line is beyond the end of the file");
     const unsigned char *line = window->bytes + at;
@@ -121,9 +119,20 @@ static int text_read(const leat__record_format *format,
     } else if (size > text->max_line) {
         return too_long(text);
     }
-    const int64_t shape[] = {(int64_t)content(line, (size_t)size)};
-    return leat__record_set(sample, LEAT_BYTES, 1, shape, line,
-                            (size_t)shape[0]);
+    return leat__record_append_bytes(sample, line, content(line, (size_t)size));
+}
+
+static int text_read(const leat__record_format *format,
+                     const leat__record_file *file, leat__record_window *window,
+                     const leat__record_span span[], leat_sample *const out[],
+                     int n, int *got)
+{
+    const text_format *text = (const text_format *)format;
+    int status = LEAT_OK;
+    (void)file;
+    for (*got = 0; !status && *got < n; *got += !status)
+        status = read_line(text, window, &span[*got], out[*got]);
+    return status;
 }
 
 static const leat__record_format_ops text_ops = {

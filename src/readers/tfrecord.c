@@ -141,14 +141,11 @@ static int tfrecord_walk(const leat__record_format *format,
     return found > 0 ? LEAT_OK : walk_bad(window, walk, out);
 }
 
-static int tfrecord_read(const leat__record_format *format,
-                         const leat__record_file *file,
-                         leat__record_window *window,
-                         const leat__record_span *span, leat_sample *sample)
+static inline int read_record(const leat__record_window *window,
+                              const leat__record_span *span,
+                              leat_sample *sample)
 {
     uint64_t at = span->offset - window->offset;
-    (void)format;
-    (void)file;
     if (at > window->size || window->size - at < HEADER + FOOTER)
         return leat_error(LEAT_EDATA, "it is beyond the end of the file");
     const unsigned char *header = window->bytes + at;
@@ -160,13 +157,25 @@ static int tfrecord_read(const leat__record_format *format,
         return leat_error(LEAT_EDATA, "it ends beyond the end of the file");
     if (!is_data_good(data, length))
         return bad_sum(LEAT_EDATA, "data", data, length);
-    const int64_t shape[] = {(int64_t)length};
-    return leat__record_set(sample, LEAT_BYTES, 1, shape, data, (size_t)length);
+    return leat__record_append_bytes(sample, data, (size_t)length);
+}
+
+static int tfrecord_read(const leat__record_format *format,
+                         const leat__record_file *file,
+                         leat__record_window *window,
+                         const leat__record_span span[],
+                         leat_sample *const out[], int n, int *got)
+{
+    int status = LEAT_OK;
+    (void)format;
+    (void)file;
+    for (*got = 0; !status && *got < n; *got += !status)
+        status = read_record(window, &span[*got], out[*got]);
+    return status;
 }
 
 const leat__record_format_ops leat__tfrecord_format = {
     .name = "tfrecord",
-    .defers = true,
     .walk = tfrecord_walk,
     .read = tfrecord_read,
 };
@@ -177,6 +186,7 @@ static int tfrecord_open(const leat_open *open, leat_reader **out)
     if (!format)
         return LEAT_ENOMEM;
     format->ops = &leat__tfrecord_format;
+    format->defers = true;
     format->nspec = 1;
     format->spec[0] = (leat_field_spec){
         .name = "record", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Consecutive bytes of a file, decompressed. */
 typedef struct leat__record_window {
@@ -66,12 +67,6 @@ typedef struct leat__record_format_ops {
     const char *name; /* the reader's */
 
     /*
-     * 1: `read` has work for other threads (a checksum, a conversion), so that
-     * next leaves it to materialize; 0: next reads.
-     */
-    bool defers;
-
-    /*
      * Begins a file of `size` bytes (UINT64_MAX: unknown, a stream) by its
      * first ones. NULL: records begin at offset 0. LEAT_AGAIN: too few bytes
      * are at hand, `out->first` says how many; not with is_last. LEAT_EFORMAT:
@@ -100,16 +95,19 @@ typedef struct leat__record_format_ops {
                 leat__record_span out[], int n, int *got);
 
     /*
-     * Checks a record that a walk found, whole, and appends its fields to
-     * `sample`: views of the window, or of memory taken by leat__record_take.
-     * span->size is 0 where only the offset is known: from an index, and in
-     * materialize. The file may have changed since the walk, so bounds are
-     * checked again. The window is the whole file, or the record's span in the
-     * sample's own buffer, and is_last. LEAT_EDATA, LEAT_ENOMEM.
+     * Checks `n` records that a walk found, whole, and appends the fields of
+     * span[i] to out[i]: views of the window, or of memory taken by
+     * leat__record_take. A span's size is 0 where only the offset is known:
+     * from an index, and in materialize. The file may have changed since the
+     * walk, so bounds are checked again. The window is the whole file; or, with
+     * n of 1, the record's span in the sample's own buffer, and is_last.
+     * LEAT_EDATA, LEAT_ENOMEM: they concern record *got, and those after it are
+     * as they were.
      */
     int (*read)(const leat__record_format *format,
                 const leat__record_file *file, leat__record_window *window,
-                const leat__record_span *span, leat_sample *sample);
+                const leat__record_span span[], leat_sample *const out[], int n,
+                int *got);
 
     /*
      * Sets the walk, zero but for `offset` and `record`, to a record that an
@@ -127,7 +125,13 @@ typedef struct leat__record_format_ops {
 struct leat__record_format {
     const leat__record_format_ops *ops;
     struct leat__byte_filter *filter; /* of a stream; NULL: none */
-    int nspec; /* set by the type's open, or by begin of the first file */
+    /*
+     * Set by the type's open, or by begin of the first file, as the specs are:
+     * `read` has work for other threads (a checksum, a conversion), so that
+     * next leaves it to materialize; else next reads.
+     */
+    bool defers;
+    int nspec;
     leat_field_spec spec[LEAT_MAX_FIELDS];
 };
 
@@ -135,28 +139,54 @@ struct leat__record_format {
 void leat__record_format_destroy(leat__record_format *format);
 
 /*
- * leat_sample_take for `read`: where the window lies in the sample's buffer,
- * which may move, its `bytes` follow. NULL without memory.
+ * leat_sample_take for `read`, whose sample is no longer stable: where the
+ * window lies in the sample's buffer, which may move, its `bytes` follow. NULL
+ * without memory.
  */
 void *leat__record_take(leat_sample *sample, leat__record_window *window,
                         size_t bytes);
 
-/* leat_sample_set of the next field, whose size is known to be its shape's. */
-static inline int leat__record_set(leat_sample *sample, leat_dtype dtype,
-                                   int ndim, const int64_t shape[],
-                                   const void *data, size_t bytes)
+/* The error of a sample that has LEAT_MAX_FIELDS already. */
+int leat__record_too_many(void);
+
+/* Appends a field, whose shape is still to be set; NULL: there are too many. */
+static inline leat_field *leat__record_append(leat_sample *sample,
+                                              leat_dtype dtype, int ndim,
+                                              const void *data, size_t bytes)
 {
     int i = sample->nfields;
     if (i >= LEAT_MAX_FIELDS)
-        return leat_sample_set(sample, i, dtype, ndim, shape, data);
+        return NULL;
     leat_field *field = &sample->field[i];
     field->dtype = dtype;
     field->ndim = ndim;
     field->data = data;
     field->bytes = bytes;
-    for (int k = 0; k < ndim; k++)
-        field->shape[k] = shape[k];
     sample->nfields = i + 1;
+    return field;
+}
+
+/* Appends a view of `size` bytes. */
+static inline int leat__record_append_bytes(leat_sample *sample,
+                                            const void *data, size_t size)
+{
+    leat_field *field = leat__record_append(sample, LEAT_BYTES, 1, data, size);
+    if (!field)
+        return leat__record_too_many();
+    field->shape[0] = (int64_t)size;
+    return LEAT_OK;
+}
+
+/* Appends the field that a spec of known shape describes. */
+static inline int leat__record_append_as(leat_sample *sample,
+                                         const leat_field_spec *spec,
+                                         const void *data, size_t size)
+{
+    leat_field *field =
+        leat__record_append(sample, spec->dtype, spec->ndim, data, size);
+    if (!field)
+        return leat__record_too_many();
+    memcpy(field->shape, spec->shape, sizeof(field->shape));
     return LEAT_OK;
 }
 

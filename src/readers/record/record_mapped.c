@@ -25,6 +25,9 @@
 #define WALKED_MAX 256
 #define AWAITED_MAX 32
 
+/* The most records that one call of a format's `read` reads, but for next. */
+#define READ_MAX 64
+
 /* Records read at random before residency is probed again, once a probe found
  * all of them resident. */
 #define PROBE_INTERVAL 4096
@@ -70,31 +73,29 @@ static int bad_record(const leat__record_source *source, int64_t record,
                                (unsigned long long)offset);
 }
 
-static void set_source(leat_sample *sample, const leat__record_source *source,
-                       int64_t record)
+static void set_source(leat_sample *sample, const leat__record_source *source)
 {
     leat_provenance *from = &sample->from;
     from->source = source->map.name;
-    from->record = record;
     from->key = NULL;
     from->key_size = 0;
 }
 
-static inline int read_record(const mapped_reader *mapped, int file,
-                              int64_t record, const leat__record_span *span,
-                              leat_sample *sample)
+/* Records of one file, from[i].record of out[i] being their numbers. */
+static int read_records(const mapped_reader *mapped, int file,
+                        const leat__record_span span[],
+                        leat_sample *const out[], int n, int *got)
 {
     const leat__record_source *source = &mapped->files.source[file];
     const leat__record_format *format = mapped->format;
     leat__record_window window = leat__record_source_window(source);
-    size_t taken = sample->taken;
-    set_source(sample, source, record);
+    for (int i = 0; i < n; i++)
+        set_source(out[i], source);
     int status =
-        format->ops->read(format, &source->file, &window, span, sample);
-    if (status)
-        return bad_record(source, record, span->offset, status);
-    sample->stable &= sample->taken == taken;
-    return LEAT_OK;
+        format->ops->read(format, &source->file, &window, span, out, n, got);
+    return status ? bad_record(source, out[*got]->from.record,
+                               span[*got].offset, status)
+                  : LEAT_OK;
 }
 
 /* Where the walk is, over all files. */
@@ -198,10 +199,10 @@ static void defer(const mapped_reader *mapped, const walked_records *walked,
 static int read_walked(mapped_reader *mapped, walked_records *walked,
                        leat_sample *const out[], int *got)
 {
-    int status = LEAT_OK;
-    for (*got = 0; !status && *got < walked->n; *got += !status)
-        status = read_record(mapped, mapped->file, walked->before.record + *got,
-                             &walked->span[*got], out[*got]);
+    for (int i = 0; i < walked->n; i++)
+        out[i]->from.record = walked->before.record + i;
+    int status =
+        read_records(mapped, mapped->file, walked->span, out, walked->n, got);
     if (status && *got + 1 < walked->n) {
         mapped->walk = walked->before;
         (void)walk_file(mapped, *got + 1, walked);
@@ -222,7 +223,8 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
     status = walk(mapped, n < most ? n : most, &walked);
     if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
         const leat__record_source *source = &mapped->files.source[mapped->file];
-        set_source(out[0], source, walked.before.record);
+        out[0]->from.record = walked.before.record;
+        set_source(out[0], source);
         return bad_record(source, walked.before.record, walked.span[0].offset,
                           status);
     }
@@ -230,7 +232,7 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
         status = await(mapped, &walked);
     if (status)
         return status;
-    if (!mapped->format->ops->defers)
+    if (!mapped->format->defers)
         return read_walked(mapped, &walked, out, got);
     defer(mapped, &walked, out);
     *got = walked.n;
@@ -242,13 +244,21 @@ static int mapped_materialize(leat_reader *reader, leat_sample *const out[],
 {
     const mapped_reader *mapped = (const mapped_reader *)reader;
     const uint64_t in_file = (UINT64_C(1) << LEAT__RECORD_OFFSET_BITS) - 1;
+    leat__record_span span[READ_MAX];
     int status = check_running(mapped);
-    for (*got = 0; !status && *got < n; *got += !status) {
-        const leat_locator at = out[*got]->locator;
-        const leat__record_span span = {at.where & in_file, 0};
-        status =
-            read_record(mapped, (int)(at.where >> LEAT__RECORD_OFFSET_BITS),
-                        at.record, &span, out[*got]);
+    for (*got = 0; !status && *got < n;) {
+        uint64_t file = out[*got]->locator.where >> LEAT__RECORD_OFFSET_BITS;
+        int k = 0, done;
+        for (; k < READ_MAX && *got + k < n; k++) {
+            leat_sample *sample = out[*got + k];
+            uint64_t where = sample->locator.where;
+            if (where >> LEAT__RECORD_OFFSET_BITS != file)
+                break;
+            sample->from.record = sample->locator.record;
+            span[k] = (leat__record_span){where & in_file, 0};
+        }
+        status = read_records(mapped, (int)file, span, out + *got, k, &done);
+        *got += done;
     }
     return status;
 }
@@ -295,14 +305,6 @@ static int mapped_parts(leat_reader *reader, const int64_t **first, int64_t *n)
     *n = index->files->n;
     return LEAT_OK;
 }
-
-/* A record that is looked up; so many in one go. */
-typedef struct found_record {
-    int file;
-    int64_t number; /* in the file */
-    leat__record_span span;
-} found_record;
-#define FOUND_MAX 64
 
 /* An address of a record, and its size. */
 typedef struct record_address {
@@ -396,19 +398,25 @@ log_unused_drop_behind(mapped_reader *mapped)
                   mapped->list.path[0]);
 }
 
-/* Where records are: their first bytes come while the others are looked up. */
-static void find_records(const mapped_reader *mapped,
-                         const leat__record_index *index,
-                         const leat_position at[], found_record out[], int n)
+/*
+ * Where the first of `n` records are that lie in one file: their first bytes
+ * come while the others are looked up. Returns how many they are.
+ */
+static int find_records(const mapped_reader *mapped,
+                        const leat__record_index *index,
+                        const leat_position at[], leat_sample *const out[],
+                        int n, int *file, leat__record_span span[])
 {
-    for (int i = 0; i < n; i++) {
-        int file = leat__record_index_find(index, at[i].index);
-        out[i].file = file;
-        out[i].number = at[i].index - index->first[file];
-        out[i].span = leat__record_index_span(index, file, out[i].number);
-        __builtin_prefetch(mapped->files.source[file].map.base +
-                           out[i].span.offset);
+    *file = leat__record_index_find(index, at[0].index);
+    const unsigned char *base = mapped->files.source[*file].map.base;
+    int64_t first = index->first[*file], end = index->first[*file + 1];
+    int i = 0;
+    for (; i < n && at[i].index >= first && at[i].index < end; i++) {
+        out[i]->from.record = at[i].index - first;
+        span[i] = leat__record_index_span(index, *file, out[i]->from.record);
+        __builtin_prefetch(base + span[i].offset);
     }
+    return i;
 }
 
 static int mapped_read_at(leat_reader *reader, const leat_position at[],
@@ -427,13 +435,14 @@ static int mapped_read_at(leat_reader *reader, const leat_position at[],
     if (n > 1 && mapped->window &&
         !atomic_load_explicit(&mapped->advised, memory_order_relaxed))
         ask(mapped, index, at, n);
-    found_record found[FOUND_MAX];
-    n = n < FOUND_MAX ? n : FOUND_MAX;
-    find_records(mapped, index, at, found, n);
-    for (*got = 0; !status && *got < n; *got += !status) {
-        const found_record *record = &found[*got];
-        status = read_record(mapped, record->file, record->number,
-                             &record->span, out[*got]);
+    n = n < READ_MAX ? n : READ_MAX;
+    for (*got = 0; !status && *got < n;) {
+        leat__record_span span[READ_MAX];
+        int file, done;
+        int k = find_records(mapped, index, at + *got, out + *got, n - *got,
+                             &file, span);
+        status = read_records(mapped, file, span, out + *got, k, &done);
+        *got += done;
     }
     return status;
 }

@@ -274,8 +274,10 @@ static int call_read(const record_stream *self, int file, int64_t record,
                      leat_sample *sample)
 {
     leat__record_window window = {bytes, span->size, span->offset, true};
+    leat_sample *const out[] = {sample};
+    int got;
     int status = self->format->ops->read(self->format, &self->begun[file].file,
-                                         &window, span, sample);
+                                         &window, span, out, 1, &got);
     return status ? bad_record(self, file, record, span->offset, status)
                   : LEAT_OK;
 }
@@ -299,7 +301,7 @@ static int give(record_stream *self, const leat__record_span *span,
 {
     size_t place;
     set_source(self, sample, self->record);
-    if (self->format->ops->defers)
+    if (self->format->defers)
         return give_deferred(self, span, sample);
     int status = copy_record(self, span, sample, 0, &place);
     if (status)

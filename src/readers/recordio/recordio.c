@@ -300,12 +300,12 @@ static int check_record(const recordio_format *self, int64_t number,
                : check_chunk(self, window, begin, end - from, state);
 }
 
-static int recordio_read(const leat__record_format *format,
-                         const leat__record_file *file,
-                         leat__record_window *window,
-                         const leat__record_span *span, leat_sample *sample)
+static inline int read_record(const recordio_format *self,
+                              const leat__record_file *file,
+                              const leat__record_window *window,
+                              const leat__record_span *span,
+                              leat_sample *sample)
 {
-    const recordio_format *self = (const recordio_format *)format;
     uint64_t at = span->offset - window->offset;
     uint64_t room = window->size - at;
     int status = LEAT_OK;
@@ -321,9 +321,21 @@ static int recordio_read(const leat__record_format *format,
                           "more",
                           (unsigned long long)length,
                           (unsigned long long)room - LEAT__RECORDIO_LENGTH);
-    const int64_t shape[] = {(int64_t)length};
-    return leat__record_set(sample, LEAT_BYTES, 1, shape,
-                            bytes + LEAT__RECORDIO_LENGTH, (size_t)length);
+    return leat__record_append_bytes(sample, bytes + LEAT__RECORDIO_LENGTH,
+                                     (size_t)length);
+}
+
+static int recordio_read(const leat__record_format *format,
+                         const leat__record_file *file,
+                         leat__record_window *window,
+                         const leat__record_span span[],
+                         leat_sample *const out[], int n, int *got)
+{
+    const recordio_format *self = (const recordio_format *)format;
+    int status = LEAT_OK;
+    for (*got = 0; !status && *got < n; *got += !status)
+        status = read_record(self, file, window, &span[*got], out[*got]);
+    return status;
 }
 
 /* Counts the records of the chunk before the one at walk->offset; one that is
@@ -364,7 +376,6 @@ static void recordio_destroy(leat__record_format *format)
 
 static const leat__record_format_ops mapped_ops = {
     .name = "recordio",
-    .defers = true,
     .begin = recordio_begin,
     .walk = recordio_walk,
     .read = recordio_read,
@@ -447,6 +458,7 @@ static int choose_form(recordio_format *self, const leat_open *open,
         self->format.ops = &stream_ops;
         return leat__recordio_filter_create(&self->format.filter, limit);
     }
+    self->format.defers = true;
     self->file = leat__alloc_zero((size_t)files->n, sizeof(*self->file));
     self->nfiles = self->file ? files->n : 0;
     return self->file ? LEAT_OK : LEAT_ENOMEM;
