@@ -1,0 +1,160 @@
+/* What a cache keeps: entries in memory, within a budget, or a directory. */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "decorators/cache/cache_reader.h"
+
+static leat__cache_memory_entry *entry_at(const leat__cache_reader *cache,
+                                          int64_t index)
+{
+    return index < cache->nentries ? atomic_load_explicit(&cache->entry[index],
+                                                          memory_order_acquire)
+                                   : NULL;
+}
+
+bool leat__cache_find(const leat__cache_reader *cache, int64_t index,
+                      leat__cache_kept *out)
+{
+    leat__cache_directory *directory =
+        atomic_load_explicit(&cache->directory, memory_order_acquire);
+    out->status = LEAT_OK;
+    if (directory) {
+        out->status =
+            leat__cache_directory_at(directory, index, &out->bytes, &out->size);
+        return true;
+    }
+    const leat__cache_memory_entry *entry = entry_at(cache, index);
+    if (!entry)
+        return false;
+    out->bytes = entry->bytes;
+    out->size = entry->size;
+    return true;
+}
+
+static void report_full(leat__cache_reader *cache, int64_t bytes)
+{
+    if (atomic_exchange(&cache->is_full, true))
+        return;
+    int64_t samples = leat__counter_get(&cache->samples);
+    if (samples == 0)
+        leat__log(LEAT_LOG_WARNING,
+                  "cache: %lld bytes are too few for one sample, of %lld: "
+                  "nothing is kept; give cache:BYTES more",
+                  (long long)cache->budget, (long long)bytes);
+    else
+        leat__log(LEAT_LOG_WARNING,
+                  "cache: %lld samples are kept in %lld bytes; the others are "
+                  "read again in every epoch, unless cache:BYTES is more",
+                  (long long)samples, (long long)cache->budget);
+}
+
+/* Room for an entry of that size; 0: there is none. */
+static bool reserve(leat__cache_reader *cache, int64_t bytes)
+{
+    if (atomic_fetch_add(&cache->used, bytes) + bytes <= cache->budget)
+        return true;
+    atomic_fetch_sub(&cache->used, bytes);
+    report_full(cache, bytes);
+    return false;
+}
+
+/* A new entry within the budget; NULL: there is no memory for it. */
+static leat__cache_memory_entry *make_entry(leat__cache_reader *cache,
+                                            const leat__cache_item *item)
+{
+    size_t size = leat__cache_entry_size(item);
+    if (size == 0 ||
+        size > (size_t)INT64_MAX - sizeof(leat__cache_memory_entry))
+        return NULL;
+    int64_t bytes = (int64_t)(sizeof(leat__cache_memory_entry) + size);
+    if (!reserve(cache, bytes))
+        return NULL;
+    leat__cache_memory_entry *entry = leat__alloc_aligned((size_t)bytes);
+    if (!entry) {
+        atomic_fetch_sub(&cache->used, bytes);
+        return NULL;
+    }
+    entry->size = size;
+    leat__cache_entry_write(item, entry->bytes);
+    return entry;
+}
+
+void leat__cache_give_up(leat__cache_reader *cache)
+{
+    if (atomic_exchange(&cache->is_writing, false))
+        leat__log(LEAT_LOG_WARNING,
+                  "cache: %s is not made, all is read again in every epoch: "
+                  "%s",
+                  cache->path, leat_last_error());
+}
+
+bool leat__cache_complete(leat__cache_reader *cache)
+{
+    leat__cache_directory *directory = NULL;
+    int status = leat__cache_writer_finish(cache->writer);
+    if (!status)
+        status = leat__cache_directory_open(&directory, cache->path,
+                                            &cache->identity);
+    if (status) {
+        leat__cache_give_up(cache);
+        return false;
+    }
+    atomic_store_explicit(&cache->directory, directory, memory_order_release);
+    atomic_store(&cache->is_writing, false);
+    return true;
+}
+
+static bool write_out(leat__cache_reader *cache, int64_t index,
+                      const leat__cache_item *item)
+{
+    int64_t written;
+    if (!atomic_load_explicit(&cache->is_writing, memory_order_relaxed))
+        return false;
+    if (leat__cache_writer_add(cache->writer, index, item, &written)) {
+        leat__cache_give_up(cache);
+        return false;
+    }
+    if (cache->is_random_access && written == cache->map.count)
+        (void)leat__cache_complete(cache);
+    return true;
+}
+
+bool leat__cache_store(leat__cache_reader *cache, int64_t index,
+                       const leat__cache_item *item)
+{
+    if (cache->writer)
+        return write_out(cache, index, item);
+    if (index >= cache->nentries ||
+        atomic_load_explicit(&cache->is_full, memory_order_relaxed))
+        return false;
+    leat__cache_memory_entry *none = NULL;
+    leat__cache_memory_entry *entry = make_entry(cache, item);
+    if (!entry)
+        return false;
+    if (atomic_compare_exchange_strong(&cache->entry[index], &none, entry)) {
+        leat__counter_add(&cache->samples, 1);
+        return true;
+    }
+    atomic_fetch_sub(&cache->used,
+                     (int64_t)(sizeof(leat__cache_memory_entry) + entry->size));
+    leat__free(entry);
+    return true;
+}
+
+int leat__cache_give(const leat__cache_kept *kept, leat_sample *out)
+{
+    return kept->status ? kept->status
+                        : leat__cache_entry_view(kept->bytes, kept->size, out);
+}
+
+void leat__cache_free(leat__cache_reader *cache)
+{
+    for (int64_t i = 0; i < cache->nentries; i++)
+        leat__free(entry_at(cache, i));
+    leat__free(cache->entry);
+    leat__cache_directory_close(atomic_load(&cache->directory));
+    leat__cache_writer_destroy(cache->writer);
+    leat_token_finish(&cache->identity);
+    leat_token_finish(&cache->kept_mark);
+    leat_token_finish(&cache->next_mark);
+}
