@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "decorators/cache/cache_directory.h"
+#include "decorators/cache/cache_writer.h"
 
 #include <leat.h>
 

@@ -1,6 +1,7 @@
 /* cache:dir=PATH: made whole or not at all, and refused when it is not. */
 #include "base/memory.h"
 #include "decorators/cache/cache_directory.h"
+#include "decorators/cache/cache_writer.h"
 #include "support/stream_decorators.h"
 #include "support/suite.h"
 

@@ -11,13 +11,13 @@
 #ifndef LEAT_DECORATORS_CACHE_CACHE_DIRECTORY_H
 #define LEAT_DECORATORS_CACHE_CACHE_DIRECTORY_H
 
-#include "decorators/cache/cache_entry.h"
+#include <leat/ext/reader.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct leat__cache_directory leat__cache_directory;
-typedef struct leat__cache_writer leat__cache_writer;
 
 /*
  * Opens a directory that is whole, and was made of the data set with that
@@ -43,28 +43,5 @@ int64_t leat__cache_directory_memory(const leat__cache_directory *directory);
  */
 int leat__cache_directory_at(leat__cache_directory *directory, int64_t index,
                              const void **entry, size_t *size);
-
-/*
- * Begins to make the directory. Errors: LEAT_ESTATE where another process, or
- * another reader of this one, is making it; LEAT_EINVAL for a path that is
- * something else; LEAT_EIO; LEAT_ENOMEM.
- */
-int leat__cache_writer_create(leat__cache_writer **out, const char *path,
-                              const leat_token *identity);
-
-/*
- * Writes an entry; `*written` is then the number of entries, or 0 if it was
- * there before. Errors: LEAT_EIO, LEAT_ENOMEM; all is removed then. Any
- * threads.
- */
-int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
-                           const leat__cache_item *item, int64_t *written);
-
-/* Completes the directory, which has all entries from 0 on. Errors: LEAT_EIO,
- * LEAT_ENOMEM. */
-int leat__cache_writer_finish(leat__cache_writer *writer);
-
-/* Removes what is not whole. Takes NULL. */
-void leat__cache_writer_destroy(leat__cache_writer *writer);
 
 #endif

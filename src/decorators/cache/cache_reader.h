@@ -23,7 +23,7 @@
 
 #include "base/counter.h"
 #include "decorators/cache/cache_directory.h"
-#include "decorators/cache/cache_entry.h"
+#include "decorators/cache/cache_writer.h"
 #include "decorators/index_map.h"
 
 #include <stdbool.h>

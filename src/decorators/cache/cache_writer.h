@@ -1,0 +1,37 @@
+/*
+ * cache_writer.h: makes a directory of cache_directory.h, in PATH.partial until
+ * it is whole.
+ */
+#ifndef LEAT_DECORATORS_CACHE_CACHE_WRITER_H
+#define LEAT_DECORATORS_CACHE_CACHE_WRITER_H
+
+#include "decorators/cache/cache_entry.h"
+
+#include <stdint.h>
+
+typedef struct leat__cache_writer leat__cache_writer;
+
+/*
+ * Begins to make the directory. Errors: LEAT_ESTATE where another process, or
+ * another reader of this one, is making it; LEAT_EINVAL for a path that is
+ * something else; LEAT_EIO; LEAT_ENOMEM.
+ */
+int leat__cache_writer_create(leat__cache_writer **out, const char *path,
+                              const leat_token *identity);
+
+/*
+ * Writes an entry; `*written` is then the number of entries, or 0 if it was
+ * there before. Errors: LEAT_EIO, LEAT_ENOMEM; all is removed then. Any
+ * threads.
+ */
+int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
+                           const leat__cache_item *item, int64_t *written);
+
+/* Completes the directory, which has all entries from 0 on. Errors: LEAT_EIO,
+ * LEAT_ENOMEM. */
+int leat__cache_writer_finish(leat__cache_writer *writer);
+
+/* Removes what is not whole. Takes NULL. */
+void leat__cache_writer_destroy(leat__cache_writer *writer);
+
+#endif
