@@ -26,7 +26,6 @@ _Atomic double double_memory_bandwidth;
 atomic_int_fast64_t double_streams, double_events, double_busy;
 atomic_int double_mutant;
 _Atomic(cudaStream_t) double_next;
-_Thread_local int double_current;
 _Thread_local int64_t double_host_time;
 atomic_int_fast64_t double_latest;
 static _Thread_local cudaError_t last_error;
@@ -86,7 +85,7 @@ static void log_call(const char *name, const cuda_double_call *call)
         return;
     calls[i] = *call;
     calls[i].name = name;
-    calls[i].device = double_current;
+    calls[i].device = double_ordinal();
     calls[i].thread = cuda_double_thread();
 }
 
@@ -113,7 +112,12 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
     cudaError_t error = machine_error();
     if (error)
         return error;
-    int lost = atomic_load(&double_devices[double_current].lost);
+    if (traits & DOUBLE_NO_CONTEXT)
+        return cudaSuccess;
+    error = double_context_ensure();
+    if (error)
+        return error;
+    int lost = atomic_load(&double_devices[double_ordinal()].lost);
     if (lost)
         return (cudaError_t)lost;
     if ((traits & DOUBLE_UNSAFE) && atomic_load(&captures) > 0 &&
@@ -149,35 +153,6 @@ __attribute__((constructor)) static void map_devices(void)
         double_devices[i].bytes = map(file, PROT_NONE);
         close(file);
     }
-}
-
-/* pthread_once takes no argument. */
-static void start_0(void)
-{
-    double_stream_start(&double_devices[0].by_default, &double_devices[0]);
-}
-static void start_1(void)
-{
-    double_stream_start(&double_devices[1].by_default, &double_devices[1]);
-}
-static void start_2(void)
-{
-    double_stream_start(&double_devices[2].by_default, &double_devices[2]);
-}
-static void start_3(void)
-{
-    double_stream_start(&double_devices[3].by_default, &double_devices[3]);
-}
-
-double_device *double_here(void)
-{
-    static pthread_once_t once[CUDA_DOUBLE_DEVICES] = {
-        PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT,
-        PTHREAD_ONCE_INIT};
-    static void (*const start[])(void) = {start_0, start_1, start_2, start_3};
-    int i = double_current;
-    pthread_once(&once[i], start[i]);
-    return &double_devices[i];
 }
 
 double_device *double_owner(const void *address)
@@ -497,14 +472,15 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_NO_CONTEXT);
     *count = error ? 0 : atomic_load(&ndevices);
     return double_leave(error);
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = double_current;
+    *device = double_ordinal();
     return double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
 }
 
@@ -516,12 +492,12 @@ cudaError_t cudaSetDevice(int device)
         error = cudaErrorInvalidDevice;
     if (error)
         return double_leave(error);
-    double_current = device;
-    return double_leave(
-        is_turn(&fault)
-            ? (atomic_store(&failed, __func__),
-               (cudaError_t)atomic_load(&fault_error))
-            : (cudaError_t)atomic_load(&double_devices[device].lost));
+    error = double_context_set(device);
+    if (!error && is_turn(&fault)) {
+        atomic_store(&failed, __func__);
+        error = (cudaError_t)atomic_load(&fault_error);
+    }
+    return double_leave(error);
 }
 
 static int attribute_of_device(enum cudaDeviceAttr attribute)
@@ -540,7 +516,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
                                    int device)
 {
     (void)device;
-    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_NO_CONTEXT);
     if (!error)
         *value = attribute_of_device(attribute);
     return double_leave(error);
@@ -548,7 +525,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
 
 cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
 {
-    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_NO_CONTEXT);
     if (!error)
         snprintf(id, (size_t)size, "FFFF:%02X:00.0", device);
     return double_leave(error);
@@ -558,9 +536,15 @@ cudaError_t
 cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
     enum cudaStreamCaptureMode before = capture_mode;
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
+    if (!error)
+        error = double_context_ensure();
+    if (error)
+        return double_leave(error);
     capture_mode = *mode;
     *mode = before;
-    return double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
+    return cudaSuccess;
 }
 
 void cuda_double_set_capturing(cudaStream_t stream, int capturing)
@@ -590,6 +574,11 @@ void cuda_double_set_devices(int n)
 void cuda_double_set_driver(int version)
 {
     atomic_store(&driver, version);
+}
+
+int cuda_double_driver(void)
+{
+    return atomic_load(&driver);
 }
 
 void cuda_double_set_memory(size_t bytes)
@@ -684,6 +673,7 @@ void cuda_double_reset(void)
     cuda_double_lose_at(-1, cudaSuccess);
     for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++) {
         atomic_store(&double_devices[i].lost, 0);
+        cuda_double_set_taken(i, 0);
         for (int bus = 0; bus < 3; bus++)
             atomic_store(&double_devices[i].bus_free[bus], 0);
     }

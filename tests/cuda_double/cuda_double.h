@@ -3,6 +3,7 @@
 #ifndef LEAT_TESTS_CUDA_DOUBLE_H
 #define LEAT_TESTS_CUDA_DOUBLE_H
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
@@ -41,6 +42,12 @@ void cuda_double_reset(void);
 /* What the machine is like. */
 void cuda_double_set_devices(int n);
 void cuda_double_set_driver(int version); /* 12040: CUDA 12.4; 0: none */
+int cuda_double_driver(void);
+/*
+ * 1: another process has the device, whose compute mode is exclusive: no
+ * context can be made there.
+ */
+void cuda_double_set_taken(int device, int taken);
 void cuda_double_set_memory(size_t bytes);
 void cuda_double_set_l2(size_t bytes); /* what a device says; it has none */
 /* Host memory that can be pinned; 0: none. */
@@ -97,6 +104,16 @@ typedef enum cuda_double_mutant {
 void cuda_double_set_mutant(cuda_double_mutant mutant);
 /* For CONSUMED_ON_NEXT_STREAM: what the next forward is given. */
 void cuda_double_set_next(cudaStream_t stream);
+
+/*
+ * A context such as the driver's API makes, current nowhere; a green one shares
+ * the primary one's memory and events. Those that there are on the device.
+ */
+CUcontext cuda_double_context(int device);
+CUcontext cuda_double_green_context(int device);
+int cuda_double_contexts(int device);
+/* As a caller's cudaDeviceReset: what needs the primary context fails. */
+void cuda_double_destroy_primary(int device);
 
 /* Marks a stream as being captured, in global mode, or no more. */
 void cuda_double_set_capturing(cudaStream_t stream, int capturing);

@@ -12,6 +12,7 @@
 #define DOUBLE_RANGES 4096
 
 typedef struct double_device double_device;
+struct CUctx_st;
 
 /* One thing for a stream to do. */
 typedef struct double_operation {
@@ -33,6 +34,7 @@ typedef struct double_operation {
 
 struct CUstream_st {
     double_device *device;
+    struct CUctx_st *context;
     pthread_t thread;
     unsigned int flags;
     int is_callers;            /* of the test */
@@ -54,12 +56,22 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-    double_device *device;
+    struct CUctx_st *context;
     unsigned int flags;
     pthread_mutex_t lock;
     /* protected by lock */
     struct CUstream_st *on; /* NULL: never recorded */
     int64_t ticket;
+};
+
+struct CUctx_st {
+    double_device *device;
+    struct CUctx_st *root;  /* of a green one the primary one; else itself */
+    atomic_int retained;    /* a primary one is there if it is above 0 */
+    atomic_int is_runtimes; /* the runtime has made it */
+    atomic_int is_destroyed;
+    atomic_int started; /* its default stream: 2 */
+    struct CUstream_st by_default;
 };
 
 struct double_device {
@@ -68,8 +80,9 @@ struct double_device {
     atomic_size_t used; /* of the window */
     atomic_size_t live; /* bytes allocated */
     atomic_int_fast64_t bus_free[3];
-    atomic_int lost; /* the error that all calls give; 0: none */
-    struct CUstream_st by_default;
+    atomic_int lost;     /* the error that all calls give; 0: none */
+    atomic_int contexts; /* beside the primary one */
+    struct CUctx_st primary;
 };
 
 extern double_device double_devices[CUDA_DOUBLE_DEVICES];
@@ -81,25 +94,32 @@ extern _Atomic double double_memory_bandwidth; /* likewise */
 extern atomic_int_fast64_t double_streams, double_events, double_busy;
 extern atomic_int double_mutant;
 extern _Atomic(cudaStream_t) double_next;
-extern _Thread_local int double_current;
 extern _Thread_local int64_t double_host_time;
 extern atomic_int_fast64_t double_latest; /* of the hosts' times */
 
 enum {
-    DOUBLE_ALWAYS = 1, /* works without a device, and cannot fail */
-    DOUBLE_UNSAFE = 2  /* not while a stream is captured globally */
+    DOUBLE_ALWAYS = 1,    /* works without a device, and cannot fail */
+    DOUBLE_UNSAFE = 2,    /* not while a stream is captured globally */
+    DOUBLE_NO_CONTEXT = 4 /* needs none, and makes none */
 };
 
 /* Logs the call, and says whether it fails before it has begun. */
 cudaError_t double_enter(const char *name, const cuda_double_call *call,
                          int traits);
-/* Remembers the error for cudaGetLastError; returns it. */
 /* The default stream while one that it waits for is captured. */
 int double_is_captured_implicitly(cudaStream_t stream);
 
+/* Remembers the error for cudaGetLastError; returns it. */
 cudaError_t double_leave(cudaError_t error);
 
-/* The device of the calling thread, ready for use; NULL: no such. */
+/* The calling thread's device, be it without a context. */
+int double_ordinal(void);
+/* Makes the device's primary context, and makes it the thread's. */
+cudaError_t double_context_set(int ordinal);
+/* The same where the thread has none. */
+cudaError_t double_context_ensure(void);
+/* The calling thread's context, and device; aborts where none can be made. */
+struct CUctx_st *double_context(void);
 double_device *double_here(void);
 /* The device that has the address, or NULL. */
 double_device *double_owner(const void *address);

@@ -151,8 +151,7 @@ struct CUstream_st *double_stream_of(cudaStream_t handle)
 {
     if (handle && handle != cudaStreamLegacy && handle != cudaStreamPerThread)
         return handle;
-    double_device *device = double_here();
-    return device ? &device->by_default : NULL;
+    return &double_context()->by_default;
 }
 
 cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
@@ -215,6 +214,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     if (!created)
         abort();
     created->flags = flags;
+    created->context = double_context();
     keep(created);
     double_stream_start(created, double_here());
     atomic_fetch_add_explicit(&double_streams, 1, memory_order_relaxed);
@@ -290,7 +290,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     struct CUevent_st *created = calloc(1, sizeof(*created));
     if (!created)
         abort();
-    created->device = double_here();
+    created->context = double_context();
     created->flags = flags;
     pthread_mutex_init(&created->lock, NULL);
     atomic_fetch_add_explicit(&double_events, 1, memory_order_relaxed);
@@ -313,7 +313,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     cudaError_t error = double_enter(
         __func__, &(cuda_double_call){.stream = stream, .event = event}, 0);
     struct CUstream_st *on = error ? NULL : double_stream_of(stream);
-    if (!error && on->device != event->device)
+    if (!error && on->context->root != event->context->root)
         error = cudaErrorInvalidResourceHandle;
     if (error)
         return double_leave(error);

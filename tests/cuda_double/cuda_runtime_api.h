@@ -29,6 +29,7 @@
       "OS call failed or operation not supported on this OS")                  \
     X(ErrorInvalidResourceHandle, 400, "invalid resource handle")              \
     X(ErrorNotReady, 600, "device not ready")                                  \
+    X(ErrorContextIsDestroyed, 709, "context is destroyed")                    \
     X(ErrorHostMemoryNotRegistered, 713,                                       \
       "pointer does not correspond to a registered memory region")             \
     X(ErrorLaunchFailure, 719, "unspecified launch failure")                   \
@@ -77,6 +78,13 @@ enum cudaDeviceAttr {
     cudaDevAttrHostRegisterSupported = 99
 };
 
+enum cudaDriverEntryPointQueryResult {
+    cudaDriverEntryPointSuccess = 0,
+    cudaDriverEntryPointSymbolNotFound = 1,
+    cudaDriverEntryPointVersionNotSufficent = 2 /* so spelled */
+};
+
+#define cudaEnableLegacyStream 0x01
 #define cudaStreamNonBlocking 0x01
 #define cudaEventDefault 0x00
 #define cudaEventBlockingSync 0x01
@@ -102,6 +110,10 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
                                    int device);
 cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device);
+cudaError_t
+cudaGetDriverEntryPointByVersion(const char *name, void **function,
+                                 unsigned int version, unsigned long long flags,
+                                 enum cudaDriverEntryPointQueryResult *found);
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags);
 cudaError_t cudaFreeHost(void *memory);

@@ -2,6 +2,7 @@
  * Compiled against NVIDIA's header where there is one, and against the double's
  * own: both must have these values and signatures.
  */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
@@ -19,6 +20,7 @@ IS(cudaErrorNoKernelImageForDevice, 209);
 IS(cudaErrorECCUncorrectable, 214);
 IS(cudaErrorInvalidResourceHandle, 400);
 IS(cudaErrorNotReady, 600);
+IS(cudaErrorContextIsDestroyed, 709);
 IS(cudaErrorHostMemoryNotRegistered, 713);
 IS(cudaErrorLaunchFailure, 719);
 IS(cudaErrorOperatingSystem, 304);
@@ -49,6 +51,14 @@ IS(cudaEventBlockingSync, 1);
 IS(cudaEventDisableTiming, 2);
 IS(cudaHostAllocPortable, 1);
 IS(cudaHostRegisterPortable, 1);
+IS(cudaEnableLegacyStream, 1);
+IS(cudaDriverEntryPointSuccess, 0);
+IS(cudaDriverEntryPointSymbolNotFound, 1);
+IS(CUDA_SUCCESS, 0);
+IS(CUDA_ERROR_INVALID_VALUE, cudaErrorInvalidValue);
+IS(CUDA_ERROR_INVALID_DEVICE, cudaErrorInvalidDevice);
+IS(CUDA_ERROR_INVALID_CONTEXT, 201);
+IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed);
 
 /* Each is assigned to what the double says it is. */
 typedef struct signatures {
@@ -84,6 +94,18 @@ typedef struct signatures {
     cudaError_t (*event_record)(cudaEvent_t, cudaStream_t);
     cudaError_t (*event_synchronize)(cudaEvent_t);
     cudaError_t (*event_elapsed_time)(float *, cudaEvent_t, cudaEvent_t);
+#if CUDART_VERSION >= 12050
+    cudaError_t (*get_driver_entry_point)(
+        const char *, void **, unsigned int, unsigned long long,
+        enum cudaDriverEntryPointQueryResult *);
+#endif
+    CUresult (*device_get)(CUdevice *, int);
+    CUresult (*primary_retain)(CUcontext *, CUdevice);
+    CUresult (*primary_release)(CUdevice);
+    CUresult (*get_current)(CUcontext *);
+    CUresult (*set_current)(CUcontext);
+    CUresult (*push_current)(CUcontext);
+    CUresult (*pop_current)(CUcontext *);
 } signatures;
 
 const signatures runtime_signatures = {
@@ -117,4 +139,14 @@ const signatures runtime_signatures = {
     cudaEventRecord,
     cudaEventSynchronize,
     cudaEventElapsedTime,
+#if CUDART_VERSION >= 12050
+    cudaGetDriverEntryPointByVersion,
+#endif
+    cuDeviceGet,
+    cuDevicePrimaryCtxRetain,
+    cuDevicePrimaryCtxRelease,
+    cuCtxGetCurrent,
+    cuCtxSetCurrent,
+    cuCtxPushCurrent,
+    cuCtxPopCurrent,
 };

@@ -1,0 +1,277 @@
+/*
+ * DESIGN. A thread has a stack of contexts, the top of which is current. The
+ * runtime works in the current one; where there is none it makes the primary
+ * context of the device last set, GPU 0 from the start, and leaves it current.
+ * A primary context exists while the runtime or a retain of the driver's API
+ * keeps it. Contexts live until the process ends, because streams and events
+ * name them.
+ */
+#include "cuda_double/cuda_double_state.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH 16
+
+static _Thread_local struct CUctx_st *stack[DEPTH];
+static _Thread_local int depth;
+static _Thread_local int chosen; /* the device of a thread without a context */
+static atomic_int taken[CUDA_DOUBLE_DEVICES];
+
+static struct CUctx_st *current(void)
+{
+    return depth > 0 ? stack[depth - 1] : NULL;
+}
+
+static int ordinal_of(const struct CUctx_st *context)
+{
+    return (int)(context->device - double_devices);
+}
+
+int double_ordinal(void)
+{
+    return current() ? ordinal_of(current()) : chosen;
+}
+
+/* Makes it exist; the runtime keeps it for good. */
+static cudaError_t make_primary(int ordinal, int is_runtimes)
+{
+    double_device *device = &double_devices[ordinal];
+    struct CUctx_st *primary = &device->primary;
+    if (atomic_load(&device->lost))
+        return (cudaError_t)atomic_load(&device->lost);
+    if (atomic_load(&taken[ordinal]) && !atomic_load(&primary->retained))
+        return cudaErrorDevicesUnavailable;
+    if (!is_runtimes || !atomic_exchange(&primary->is_runtimes, 1))
+        atomic_fetch_add(&primary->retained, 1);
+    return cudaSuccess;
+}
+
+static int is_there(const struct CUctx_st *context)
+{
+    return atomic_load(&context->retained) > 0;
+}
+
+cudaError_t double_context_set(int ordinal)
+{
+    cudaError_t error = make_primary(ordinal, 1);
+    if (error &&
+        error != (cudaError_t)atomic_load(&double_devices[ordinal].lost))
+        return error;
+    chosen = ordinal;
+    depth = depth > 0 ? depth : 1;
+    stack[depth - 1] = &double_devices[ordinal].primary;
+    return error;
+}
+
+cudaError_t double_context_ensure(void)
+{
+    struct CUctx_st *context = current();
+    if (!context)
+        return double_context_set(chosen);
+    return atomic_load(&context->is_destroyed) ? cudaErrorContextIsDestroyed
+                                               : cudaSuccess;
+}
+
+/* Its default stream's thread is started by the first who asks. */
+static void start(struct CUctx_st *context)
+{
+    int state = 0;
+    if (atomic_compare_exchange_strong(&context->started, &state, 1)) {
+        context->by_default.context = context;
+        double_stream_start(&context->by_default, context->device);
+        atomic_store(&context->started, 2);
+    }
+    while (atomic_load_explicit(&context->started, memory_order_acquire) != 2)
+        sched_yield();
+}
+
+struct CUctx_st *double_context(void)
+{
+    if (!current() && double_context_set(chosen))
+        abort();
+    start(current());
+    return current();
+}
+
+double_device *double_here(void)
+{
+    return double_context()->device;
+}
+
+/* At the start: devices know their contexts. */
+__attribute__((constructor)) static void make_contexts(void)
+{
+    for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++) {
+        struct CUctx_st *primary = &double_devices[i].primary;
+        primary->device = &double_devices[i];
+        primary->root = primary;
+    }
+}
+
+static CUcontext make_context(int device, struct CUctx_st *root)
+{
+    /* Of those kept on purpose. */
+    static struct CUctx_st made[64];
+    static atomic_int n;
+    int i = atomic_fetch_add(&n, 1);
+    if (i == 64)
+        abort();
+    made[i].device = &double_devices[device];
+    made[i].root = root ? root : &made[i];
+    atomic_store(&made[i].retained, 1);
+    atomic_fetch_add(&double_devices[device].contexts, 1);
+    return &made[i];
+}
+
+CUcontext cuda_double_context(int device)
+{
+    return make_context(device, NULL);
+}
+
+CUcontext cuda_double_green_context(int device)
+{
+    if (make_primary(device, 0))
+        abort();
+    return make_context(device, &double_devices[device].primary);
+}
+
+void cuda_double_destroy_primary(int device)
+{
+    atomic_store(&double_devices[device].primary.is_destroyed, 1);
+}
+
+int cuda_double_contexts(int device)
+{
+    double_device *self = &double_devices[device];
+    return is_there(&self->primary) + atomic_load(&self->contexts);
+}
+
+void cuda_double_set_taken(int device, int value)
+{
+    atomic_store(&taken[device], value);
+}
+
+static CUresult enter(const char *name)
+{
+    return (CUresult)double_enter(name, &(cuda_double_call){0},
+                                  DOUBLE_NO_CONTEXT);
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    CUresult result = enter(__func__);
+    if (!result)
+        *device = ordinal;
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    CUresult result = enter(__func__);
+    if (!result)
+        result = (CUresult)make_primary(device, 0);
+    if (!result)
+        *context = &double_devices[device].primary;
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    CUresult result = enter(__func__);
+    atomic_fetch_sub(&double_devices[device].primary.retained, 1);
+    return result;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    CUresult result = enter(__func__);
+    if (!result)
+        *context = current();
+    return result;
+}
+
+static CUresult check(const struct CUctx_st *context)
+{
+    if (atomic_load(&context->is_destroyed))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return is_there(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    CUresult result = enter(__func__);
+    if (!result && context)
+        result = check(context);
+    if (result)
+        return result;
+    if (!context) {
+        depth -= depth > 0;
+        return CUDA_SUCCESS;
+    }
+    depth = depth > 0 ? depth : 1;
+    stack[depth - 1] = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext context)
+{
+    CUresult result = enter(__func__);
+    if (!result)
+        result = check(context);
+    if (result)
+        return result;
+    if (depth == DEPTH)
+        abort();
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+/* An error does not keep the context. */
+CUresult cuCtxPopCurrent(CUcontext *context)
+{
+    CUresult result = enter(__func__);
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *context = stack[--depth];
+    return result;
+}
+
+static const struct {
+    const char *name;
+    void (*function)(void);
+} entries[] = {
+#define ENTRY(name)                                                            \
+    {                                                                          \
+#name, (void (*)(void))name                                            \
+    }
+    ENTRY(cuDeviceGet),     ENTRY(cuDevicePrimaryCtxRetain),
+    ENTRY(cuCtxGetCurrent), ENTRY(cuDevicePrimaryCtxRelease),
+    ENTRY(cuCtxSetCurrent), ENTRY(cuCtxPushCurrent),
+    ENTRY(cuCtxPopCurrent),
+#undef ENTRY
+};
+
+cudaError_t
+cudaGetDriverEntryPointByVersion(const char *name, void **function,
+                                 unsigned int version, unsigned long long flags,
+                                 enum cudaDriverEntryPointQueryResult *found)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.flags = (unsigned)flags},
+                     DOUBLE_NO_CONTEXT);
+    if (!error && (int)version > cuda_double_driver())
+        error = cudaErrorInvalidValue;
+    if (error)
+        return double_leave(error);
+    *function = NULL;
+    *found = cudaDriverEntryPointSymbolNotFound;
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        if (strcmp(entries[i].name, name) != 0)
+            continue;
+        memcpy(function, &entries[i].function, sizeof(*function));
+        *found = cudaDriverEntryPointSuccess;
+    }
+    return cudaSuccess;
+}
