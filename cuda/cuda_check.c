@@ -1,5 +1,14 @@
+/*
+ * The runtime works in the thread's current context, and makes the primary one
+ * of GPU 0 where a thread has none: hundreds of megabytes there, or an error
+ * where that GPU is another process'. So the context is pushed before the
+ * runtime is called, and popped afterwards, which brings back whatever the
+ * caller had: none, another device's, or one of the driver's API.
+ */
 #include "cuda_check.h"
 #include "base/error.h"
+#include "base/thread.h"
+#include "driver_cuda.h"
 
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what)
 {
@@ -13,30 +22,45 @@ int leat__cuda_error(int ordinal, cudaError_t error, const char *what)
                       cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit)
+/* The driver's results have the values of the runtime's errors. */
+static cudaError_t enter_context(leat__cuda_visit *visit)
 {
-    visit->device = (const leat__cuda_device *)device;
-    visit->mode = cudaStreamCaptureModeRelaxed;
-    cudaError_t error = cudaGetDevice(&visit->before);
-    if (error)
-        visit->before = visit->device->ordinal;
-    cudaError_t exchanged = cudaThreadExchangeStreamCaptureMode(&visit->mode);
-    if (exchanged)
-        visit->mode = cudaStreamCaptureModeGlobal;
-    if (visit->before != visit->device->ordinal)
-        error = cudaSetDevice(visit->device->ordinal);
-    return error ? error : exchanged;
+    const leat__cuda_driver *driver = &leat__cuda_driver_api;
+    CUcontext wanted = visit->device->context;
+    CUcontext current = NULL;
+    CUresult result = driver->get_current(&current);
+    if (result || current == wanted)
+        return (cudaError_t)result;
+    if (!current && leat__thread_is_own())
+        return (cudaError_t)driver->set_current(wanted);
+    result = driver->push_current(wanted);
+    visit->is_pushed = result == CUDA_SUCCESS;
+    return (cudaError_t)result;
 }
 
+cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit)
+{
+    *visit = (leat__cuda_visit){
+        .device = (const leat__cuda_device *)device,
+        .mode = cudaStreamCaptureModeRelaxed,
+    };
+    cudaError_t error = enter_context(visit);
+    if (error)
+        return error;
+    error = cudaThreadExchangeStreamCaptureMode(&visit->mode);
+    visit->is_relaxed = error == cudaSuccess;
+    return error;
+}
+
+/* What was done is done, be it that the thread's state cannot be restored. */
 int leat__cuda_leave(const leat__cuda_visit *visit, cudaError_t error,
                      const char *what)
 {
-    int ordinal = visit->device->ordinal;
     enum cudaStreamCaptureMode mode = visit->mode;
-    cudaError_t restored = cudaThreadExchangeStreamCaptureMode(&mode);
-    if (visit->before != ordinal) {
-        cudaError_t set = cudaSetDevice(visit->before);
-        restored = restored ? restored : set;
-    }
-    return leat__cuda_error(ordinal, error ? error : restored, what);
+    CUcontext popped;
+    if (visit->is_relaxed && cudaThreadExchangeStreamCaptureMode(&mode))
+        (void)cudaGetLastError();
+    if (visit->is_pushed)
+        (void)leat__cuda_driver_api.pop_current(&popped);
+    return leat__cuda_error(visit->device->ordinal, error, what);
 }

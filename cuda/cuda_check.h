@@ -5,33 +5,38 @@
 #ifndef LEAT_CUDA_CUDA_CHECK_H
 #define LEAT_CUDA_CUDA_CHECK_H
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <leat/ext/device.h>
+#include <stdbool.h>
 
 /* A device of this type. */
 typedef struct leat__cuda_device {
     leat_device device;
     int ordinal;
-    int node;      /* of NUMA, that the device is next to; below 0: unknown */
-    int registers; /* the system's pages can be pinned */
+    CUcontext context; /* the primary one, retained for good */
+    int node;          /* of NUMA, nearest to the device; below 0: unknown */
+    int registers;     /* the system's pages can be pinned */
 } leat__cuda_device;
 
-/* What the thread had before. */
+/* The state of the thread that the visit restores. */
 typedef struct leat__cuda_visit {
     const leat__cuda_device *device;
-    int before;
+    bool is_pushed;  /* the device's context, above the thread's own */
+    bool is_relaxed; /* `mode` was exchanged */
     enum cudaStreamCaptureMode mode;
 } leat__cuda_visit;
 
 /*
- * Makes the device the thread's current one, and lets the thread do what is
- * unsafe for captures of its own while another thread captures: leat takes part
- * in none.
+ * Makes the device's primary context the thread's current one, and lets the
+ * thread do what is unsafe for captures of its own while another thread
+ * captures: leat takes part in none. A thread of leat's that has no context
+ * keeps this one.
  */
 cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit);
 
 /*
- * Puts back what was, the thread's last CUDA error included, and makes a
+ * Restores what was, the thread's last CUDA error included, and makes a
  * status of `error`: "cuda:0: <what>: <CUDA's words>".
  */
 int leat__cuda_leave(const leat__cuda_visit *visit, cudaError_t error,

@@ -1,8 +1,9 @@
 /*
  * `cuda:N`: the device table over the CUDA runtime.
  *
- * Handles are the runtime's own, cast. Every call is a visit: the thread's
- * current device, capture mode and last error are its caller's, and stay. No
+ * Handles are the runtime's own, cast, of the device's primary context. Every
+ * call is a visit: the thread's current context, capture mode and last error
+ * are its caller's, and stay. No
  * call but those that synchronise waits, and none waits for a whole device:
  * streams do not block on the default one. Freeing memory is the exception, see
  * memory_cuda.c.
@@ -12,6 +13,7 @@
 #include "base/memory.h"
 #include "cuda_check.h"
 #include "device/device.h"
+#include "driver_cuda.h"
 #include "memory_cuda.h"
 #include "occupy_cuda.h"
 #include "transform_cuda.h"
@@ -307,16 +309,22 @@ static int cuda_numa_node(leat_device *device)
     return own(device)->node;
 }
 
-static int cuda_open(int ordinal, leat_device **out)
+/* Retained until the process ends: nothing is made in another context. */
+static int retain_context(leat__cuda_device *cuda, CUdevice *device)
 {
-    int status = check_ordinal(ordinal);
+    int status = leat__cuda_driver_load(cuda->ordinal);
     if (status)
         return status;
-    leat__cuda_device *cuda = leat__alloc_zero(1, sizeof(*cuda));
-    if (!cuda)
-        return LEAT_ENOMEM;
-    cuda->ordinal = ordinal;
-    cuda->node = find_node(ordinal);
+    const leat__cuda_driver *driver = &leat__cuda_driver_api;
+    CUresult result = driver->device_get(device, cuda->ordinal);
+    if (!result)
+        result = driver->primary_retain(&cuda->context, *device);
+    return leat__cuda_error(cuda->ordinal, (cudaError_t)result,
+                            "making its context");
+}
+
+static int try_pinning(leat__cuda_device *cuda)
+{
     leat__cuda_visit visit;
     cudaError_t error = leat__cuda_enter(&cuda->device, &visit);
     if (error == cudaSuccess)
@@ -327,11 +335,33 @@ static int cuda_open(int ordinal, leat_device **out)
         (void)cudaGetLastError();
         error = cudaSuccess;
     }
-    status = leat__cuda_leave(&visit, error, "opening the device");
+    return leat__cuda_leave(&visit, error, "opening the device");
+}
+
+static int cuda_open(int ordinal, leat_device **out)
+{
+    CUdevice device;
+    int status = check_ordinal(ordinal);
     if (status)
-        leat__free(cuda);
-    else
-        *out = &cuda->device;
+        return status;
+    leat__cuda_device *cuda = leat__alloc_zero(1, sizeof(*cuda));
+    if (!cuda)
+        return LEAT_ENOMEM;
+    cuda->ordinal = ordinal;
+    cuda->node = find_node(ordinal);
+    status = retain_context(cuda, &device);
+    if (status)
+        goto fail_device;
+    status = try_pinning(cuda);
+    if (status)
+        goto fail_context;
+    *out = &cuda->device;
+    return LEAT_OK;
+
+fail_context:
+    (void)leat__cuda_driver_api.primary_release(device);
+fail_device:
+    leat__free(cuda);
     return status;
 }
 

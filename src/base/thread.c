@@ -30,12 +30,14 @@ typedef struct start {
 } start;
 
 static _Thread_local const void *owner;
+static _Thread_local bool is_own;
 
 static void *trampoline(void *argument)
 {
     start begin = *(start *)argument;
     leat__free(argument);
     (void)leat__thread_disable_cancel();
+    is_own = true;
     owner = begin.owner;
     /* The name is optional: it is for debugging. */
     (void)pthread_setname_np(pthread_self(), begin.name);
@@ -81,6 +83,11 @@ int leat__thread_start(leat__thread *thread, const char *name,
     }
     thread->running = true;
     return LEAT_OK;
+}
+
+bool leat__thread_is_own(void)
+{
+    return is_own;
 }
 
 const void *leat__thread_owner(void)

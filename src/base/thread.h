@@ -21,6 +21,9 @@ int leat__thread_start(leat__thread *thread, const char *name,
                        void *(*body)(void *), void *argument);
 void leat__thread_join(leat__thread *thread); /* does nothing if not running */
 
+/* Whether leat started the calling thread. */
+bool leat__thread_is_own(void);
+
 /* The owner of the calling thread; NULL: leat did not start it. */
 const void *leat__thread_owner(void);
 
