@@ -102,7 +102,8 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
     log_call(name, call);
     if (traits & DOUBLE_ALWAYS)
         return cudaSuccess;
-    if (call->stream && strcmp(name, "cudaStreamIsCapturing") != 0)
+    if (call->stream && double_is_stream(call->stream) &&
+        strcmp(name, "cudaStreamIsCapturing") != 0)
         atomic_fetch_add(&captured_calls,
                          atomic_load(&call->stream->capturing));
     if (is_turn(&fault)) {
@@ -563,7 +564,8 @@ int cuda_double_captured(void)
 
 int double_is_captured_implicitly(cudaStream_t stream)
 {
-    return !stream && atomic_load(&blocking_captures) > 0;
+    return (!stream || stream == cudaStreamLegacy) &&
+           atomic_load(&blocking_captures) > 0;
 }
 
 void cuda_double_set_devices(int n)

@@ -130,7 +130,9 @@ void double_maybe_lose(double_device *device);
 /* Modelled nanoseconds to move bytes within a device. */
 int64_t double_memory_time(size_t bytes);
 
-/* The stream of the handle; 0 and the like: the current device's own. */
+/* Whether the handle names a stream, and not a context's or thread's own. */
+int double_is_stream(cudaStream_t handle);
+/* The stream of the handle; 0 and the like: that of the current context. */
 struct CUstream_st *double_stream_of(cudaStream_t handle);
 /* Starts its thread; aborts the test where there is none. */
 void double_stream_start(struct CUstream_st *stream, double_device *device);

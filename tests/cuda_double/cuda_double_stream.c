@@ -147,11 +147,44 @@ void double_stream_start(struct CUstream_st *stream, double_device *device)
         abort();
 }
 
+static struct CUstream_st *make_stream(unsigned int flags)
+{
+    struct CUstream_st *created = calloc(1, sizeof(*created));
+    if (!created)
+        abort();
+    created->flags = flags;
+    created->context = double_context();
+    keep(created);
+    double_stream_start(created, double_here());
+    return created;
+}
+
+/* The calling thread's own default stream of its context. */
+static struct CUstream_st *of_thread(void)
+{
+    static _Thread_local struct CUstream_st *made[8];
+    int i = 0;
+    while (made[i] && made[i]->context != double_context())
+        if (++i == 8)
+            abort();
+    if (!made[i]) {
+        made[i] = make_stream(0);
+        made[i]->is_callers = 1;
+    }
+    return made[i];
+}
+
 struct CUstream_st *double_stream_of(cudaStream_t handle)
 {
-    if (handle && handle != cudaStreamLegacy && handle != cudaStreamPerThread)
-        return handle;
-    return &double_context()->by_default;
+    if (handle == cudaStreamPerThread)
+        return of_thread();
+    return double_is_stream(handle) ? handle : &double_context()->by_default;
+}
+
+int double_is_stream(cudaStream_t handle)
+{
+    return handle && handle != cudaStreamLegacy &&
+           handle != cudaStreamPerThread;
 }
 
 cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
@@ -210,15 +243,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
         __func__, &(cuda_double_call){.flags = flags}, DOUBLE_UNSAFE);
     if (error)
         return double_leave(error);
-    struct CUstream_st *created = calloc(1, sizeof(*created));
-    if (!created)
-        abort();
-    created->flags = flags;
-    created->context = double_context();
-    keep(created);
-    double_stream_start(created, double_here());
     atomic_fetch_add_explicit(&double_streams, 1, memory_order_relaxed);
-    *stream = created;
+    *stream = make_stream(flags);
     return cudaSuccess;
 }
 
