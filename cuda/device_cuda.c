@@ -172,6 +172,19 @@ static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
            (error == cudaSuccess && capture != cudaStreamCaptureStatusNone);
 }
 
+static int cuda_stream_check(leat_device *device, leat_stream stream,
+                             int is_kept)
+{
+    if ((cudaStream_t)stream != cudaStreamPerThread || !is_kept)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "cuda:%d: cudaStreamPerThread is another stream in each "
+                      "thread, and the batch's end is recorded by a later "
+                      "call: give forward a stream of your own, or set "
+                      "top_mode to COPY",
+                      own(device)->ordinal);
+}
+
 static int create_event(leat_device *device, unsigned int flags,
                         leat_event *out)
 {
@@ -389,4 +402,5 @@ const leat_device_ops leat__cuda_device_ops = {
     .describe = cuda_describe,
     .occupy = cuda_occupy,
     .numa_node = cuda_numa_node,
+    .stream_check = cuda_stream_check,
 };

@@ -16,10 +16,19 @@ extern "C" {
 
 struct CUstream_st;
 
-/** Converts a stream for leat's functions. Thread safety: any thread. */
+/**
+ * Converts a stream for leat's functions. In a file that is compiled with
+ * per-thread default streams (nvcc --default-stream per-thread, or
+ * CUDA_API_PER_THREAD_DEFAULT_STREAM) 0 becomes cudaStreamPerThread, which it
+ * means there. Thread safety: any thread.
+ */
 static inline leat_stream leat_cuda_stream(struct CUstream_st *stream)
 {
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+    return stream ? (leat_stream)stream : 2;
+#else
     return (leat_stream)stream;
+#endif
 }
 
 /**

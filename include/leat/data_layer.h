@@ -456,8 +456,13 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * layer's own tops take it: leat_data_layer_top.
  *
  * Contents are valid until the next forward, release or destroy, and in COPY
- * mode as long as the top. `stream` must live until then. Tops may be other
- * blobs at every call.
+ * mode as long as the top. `stream` must live until then, in COPY mode until
+ * the call returns. Tops may be other blobs at every call.
+ *
+ * On cuda:N `stream` is any stream of that device, the default one included,
+ * but cudaStreamPerThread in COPY mode only: in LEND mode a later call, perhaps
+ * of another thread, records where the stream's reads end.
+ *
  * LEAT_END, again and again, when the pipeline has a single pass and that is
  * over; what it left over was a shorter batch, unless epoch_end is DROP or PAD.
  * Errors: LEAT_EDATA for a bad record; the whole batch that it is in is

@@ -21,6 +21,23 @@ int leat__data_layer_stick(leat_data_layer *layer, int status, const char *line)
     return leat_error(status, "%s", line);
 }
 
+/*
+ * A stream is checked when it is another one than the last. One that is lent to
+ * is kept: its end is recorded by a later call.
+ */
+static int check_stream(leat_data_layer *layer, leat_stream stream)
+{
+    leat_device *device = layer->device;
+    if (stream == layer->checked || stream == LEAT_HOST ||
+        !device->ops->stream_check)
+        return LEAT_OK;
+    int status = device->ops->stream_check(
+        device, stream, layer->values.top_mode == LEAT_TOP_LEND);
+    if (!status)
+        layer->checked = stream;
+    return status;
+}
+
 static bool is_capturing(const leat_data_layer *layer, leat_stream stream)
 {
     leat_device *device = layer->device;
@@ -43,7 +60,7 @@ static int check_release(const leat_data_layer *layer,
                       layer->name);
 }
 
-static int check_forward(const leat_data_layer *layer, leat_blob *const top[],
+static int check_forward(leat_data_layer *layer, leat_blob *const top[],
                          int ntop, leat_stream stream)
 {
     const char *name = layer->name;
@@ -61,6 +78,9 @@ static int check_forward(const leat_data_layer *layer, leat_blob *const top[],
             return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
                               layer->device->name);
     }
+    status = check_stream(layer, stream);
+    if (status)
+        return status;
     if (is_capturing(layer, stream))
         return leat_error(LEAT_ESTATE,
                           "%s: the stream is being captured into a graph; "
@@ -251,6 +271,20 @@ static void note_after(leat_data_layer *layer, const leat__batch *batch)
 }
 
 /*
+ * What was copied is read by the copies alone, so their end is recorded at
+ * once: the stream may be gone later, or be another one by the same name.
+ */
+static int finish_copies(leat_data_layer *layer, leat__batch *batch,
+                         leat_stream *stream)
+{
+    leat_stream used = *stream;
+    if (layer->values.top_mode == LEAT_TOP_LEND)
+        return LEAT_OK;
+    *stream = LEAT_HOST;
+    return leat__prefetcher_mark(layer->group->prefetcher, batch, &used, 1);
+}
+
+/*
  * A batch that could not be handed out keeps its position: save and restore
  * deliver it again.
  */
@@ -258,6 +292,8 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
                    leat_blob *const top[], int ntop, leat_stream stream)
 {
     int status = hand_out(layer, batch, top, ntop, stream);
+    if (!status)
+        status = finish_copies(layer, batch, &stream);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);

@@ -47,7 +47,8 @@ struct leat_data_layer {
     int sticky; /* the status that every forward returns */
 
     leat__batch *current; /* held by the caller, or NULL */
-    leat_stream stream;   /* that it was delivered on */
+    leat_stream stream;   /* that reads it since; LEAT_HOST: none */
+    leat_stream checked;  /* the latest that the device takes */
     leat_batch view;
     leat__position after; /* the last batch that forward consumed */
     leat_token mark;      /* of the reader, there; may be empty */

@@ -170,6 +170,13 @@ struct leat_device_ops {
      * below 0: unknown. May be NULL.
      */
     int (*numa_node)(leat_device *device);
+
+    /**
+     * Checks a stream that a caller names: whether it is the device's and, if
+     * `is_kept`, whether the handle means the same stream in later calls and
+     * other threads. Errors: LEAT_EINVAL, with the reason. May be NULL.
+     */
+    int (*stream_check)(leat_device *device, leat_stream stream, int is_kept);
 };
 
 /**

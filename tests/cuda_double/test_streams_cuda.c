@@ -1,0 +1,149 @@
+/* The streams that a caller may give to forward and release. */
+#define CUDA_API_PER_THREAD_DEFAULT_STREAM /* as nvcc's option does */
+#include "layer_stage.h"
+#include "sight.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <leat/cuda.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+/* Two threads that step one layer in turn, each with tops of its own. */
+typedef struct turns {
+    layer_fixture *fixture;
+    leat_blob *top[2][2];
+    sem_t turn[2];
+    sight *seen;
+} turns;
+
+typedef struct thread_of_two {
+    turns *both;
+    int number;
+} thread_of_two;
+
+static void *step_in_turn(void *argument)
+{
+    const thread_of_two *self = argument;
+    turns *both = self->both;
+    for (int i = self->number; i < STAGE_STEPS; i += 2) {
+        leat_blob **top = both->top[self->number];
+        sem_wait(&both->turn[self->number]);
+        int status = leat_cuda_forward(both->fixture->layer, top, 2,
+                                       cudaStreamPerThread);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        sight_launch(top, STAGE_BATCH, both->seen + i * STAGE_BATCH, 0,
+                     cudaStreamPerThread);
+        sem_post(&both->turn[1 - self->number]);
+    }
+    ck_assert_int_eq(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+    return NULL;
+}
+
+static void make_tops(turns *both)
+{
+    leat_device *device;
+    ck_assert_int_eq(leat_device_find(&device, "cuda:0"), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(sem_init(&both->turn[i], 0, i == 0), 0);
+        for (int k = 0; k < 2; k++)
+            ck_assert_int_eq(leat_blob_create(&both->top[i][k], device),
+                             LEAT_OK);
+    }
+}
+
+START_TEST(a_threads_own_stream_is_recorded_before_forward_returns)
+{
+    sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
+    stage_options.top_mode = LEAT_TOP_COPY;
+    stage_options.transform_on = (leat_transform_on)_i;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    turns both = {.fixture = &fixture, .seen = seen};
+    thread_of_two thread[2] = {{&both, 0}, {&both, 1}};
+    pthread_t id[2];
+    make_tops(&both);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&id[i], NULL, step_in_turn, &thread[i]),
+                         0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_join(id[i], NULL), 0);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH), 0);
+    layer_fixture_close(&fixture);
+    for (int i = 0; i < 4; i++)
+        leat_blob_destroy(both.top[i / 2][i % 2]);
+}
+END_TEST
+
+/* What is recorded later would be another thread's. */
+START_TEST(a_threads_own_stream_is_refused_where_it_would_be_kept)
+{
+    sight seen[STAGE_BATCH] = {0};
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    ck_assert_int_eq(
+        leat_cuda_forward(fixture.layer, fixture.top, 2, cudaStreamPerThread),
+        LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), "cudaStreamPerThread") &&
+                      strstr(leat_last_error(), "COPY"),
+                  "%s", leat_last_error());
+    /* Nothing was consumed. */
+    stage_forward(&fixture, stage_stream[0]);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    /* The call itself records it. */
+    ck_assert_int_eq(leat_cuda_release(fixture.layer, cudaStreamPerThread),
+                     LEAT_OK);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_BATCH), 0);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+/* In a file compiled as this one is. */
+START_TEST(the_default_stream_of_a_thread_is_no_common_one)
+{
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    ck_assert_int_eq(leat_cuda_forward(fixture.layer, fixture.top, 2, NULL),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "cudaStreamPerThread"));
+    ck_assert_int_eq(leat_data_layer_forward(fixture.layer, fixture.top, 2, 0),
+                     LEAT_OK);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+/* Copies are recorded with the call: the stream need not outlive it. */
+START_TEST(a_stream_that_was_copied_on_may_be_destroyed)
+{
+    cudaStream_t gone = NULL;
+    stage_options.top_mode = LEAT_TOP_COPY;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < STAGE_STEPS; i++) {
+        int n;
+        cudaStream_t on = cuda_double_stream();
+        cuda_double_forget();
+        stage_forward(&fixture, on);
+        const cuda_double_call *call = cuda_double_calls(&n);
+        for (int k = 0; k < n; k++)
+            ck_assert(!gone || call[k].stream != gone);
+        ck_assert_int_eq(cudaStreamDestroy(on), cudaSuccess);
+        gone = on;
+    }
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, NULL, 0), LEAT_OK);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("streams_cuda");
+    TCase *tcase = tcase_create("streams_cuda");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
+    tcase_add_loop_test(
+        tcase, a_threads_own_stream_is_recorded_before_forward_returns, 0, 2);
+    tcase_add_test(tcase,
+                   a_threads_own_stream_is_refused_where_it_would_be_kept);
+    tcase_add_test(tcase, the_default_stream_of_a_thread_is_no_common_one);
+    tcase_add_test(tcase, a_stream_that_was_copied_on_may_be_destroyed);
+    return suite_run(suite);
+}
