@@ -30,6 +30,7 @@ _Thread_local int64_t double_host_time;
 atomic_int_fast64_t double_latest;
 static _Thread_local cudaError_t last_error;
 static _Thread_local enum cudaStreamCaptureMode capture_mode;
+static _Thread_local int own_captures; /* not relaxed ones */
 
 static atomic_int ndevices = 2;
 static atomic_int driver = CUDART_VERSION;
@@ -38,7 +39,7 @@ static atomic_size_t l2_size;
 static atomic_size_t pinnable = SIZE_MAX;
 static atomic_int registers = 1;
 static atomic_int blocking;
-static atomic_int captures;
+static atomic_int captures; /* global ones, which concern all threads */
 static atomic_int captured_calls;
 static atomic_int blocking_captures; /* for these the default stream waits */
 
@@ -121,7 +122,8 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
     int lost = atomic_load(&double_devices[double_ordinal()].lost);
     if (lost)
         return (cudaError_t)lost;
-    if ((traits & DOUBLE_UNSAFE) && atomic_load(&captures) > 0 &&
+    if ((traits & DOUBLE_UNSAFE) &&
+        (atomic_load(&captures) > 0 || own_captures > 0) &&
         capture_mode != cudaStreamCaptureModeRelaxed)
         return cudaErrorStreamCaptureUnsupported;
     return cudaSuccess;
@@ -383,6 +385,9 @@ static cudaError_t copy(void *to, const void *from, size_t bytes,
                              .bus = to_device ? 1
                                     : to_host ? 2
                                               : 0};
+    /* A graph's copy takes what is there when it runs. */
+    if (double_capture_take(stream, &what))
+        return cudaSuccess;
     /* Pageable memory is read before the call returns, or written. */
     if (to_device && !is_within(pinned, from, bytes)) {
         what.staged = stage(from, bytes);
@@ -554,6 +559,18 @@ void cuda_double_set_capturing(cudaStream_t stream, int capturing)
     int change = capturing - atomic_exchange(&self->capturing, capturing);
     atomic_fetch_add(&captures, change);
     if (!(self->flags & cudaStreamNonBlocking))
+        atomic_fetch_add(&blocking_captures, change);
+}
+
+void double_note_capture(struct CUstream_st *stream,
+                         enum cudaStreamCaptureMode mode, int change)
+{
+    atomic_store(&stream->capturing, change > 0);
+    if (mode == cudaStreamCaptureModeGlobal)
+        atomic_fetch_add(&captures, change);
+    if (mode != cudaStreamCaptureModeRelaxed)
+        own_captures += change;
+    if (!(stream->flags & cudaStreamNonBlocking))
         atomic_fetch_add(&blocking_captures, change);
 }
 

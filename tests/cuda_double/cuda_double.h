@@ -20,6 +20,9 @@
  * no further than is waited for, so that whatever is not ordered by an event
  * shows. With cuda_double_set_eager streams run as soon as they can.
  *
+ * A capture takes what one stream is given into a graph, and a launch enqueues
+ * it again; captures of several streams are errors.
+ *
  * Time is modelled, not measured: every stream has a clock that its operations
  * move. A copy between host and device holds the device's bus, of which there
  * is one for each direction, for its latency and bytes; a kernel costs what the

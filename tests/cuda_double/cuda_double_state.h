@@ -28,6 +28,7 @@ typedef struct double_operation {
     int bus; /* 0: none, 1: to the device, 2: to the host */
     void (*body)(void *);
     void *argument; /* freed behind it */
+    size_t argument_bytes;
     int64_t cost;   /* nanoseconds, the bus' left out */
     int64_t issued; /* at which the host had come to it */
 } double_operation;
@@ -40,6 +41,9 @@ struct CUstream_st {
     int is_callers;            /* of the test */
     struct CUstream_st *older; /* made before it */
     atomic_int capturing;
+    _Atomic(struct CUgraph_st *)
+        captured; /* by a capture that began; or NULL */
+    enum cudaStreamCaptureMode capture_mode; /* of that */
     int64_t now; /* the thread's own: modelled nanoseconds */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -138,6 +142,16 @@ struct CUstream_st *double_stream_of(cudaStream_t handle);
 void double_stream_start(struct CUstream_st *stream, double_device *device);
 /* Hands it an operation, which is copied. */
 cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what);
+/* How many operations the stream has had so far. */
+int64_t double_enqueued(struct CUstream_st *stream);
+/* Whether a capture of the stream has taken the operation. */
+int double_capture_take(struct CUstream_st *stream,
+                        const double_operation *one);
+/* Makes a capture of the stream invalid; whether there is one. */
+int double_capture_spoil(struct CUstream_st *stream);
+/* A capture that the calling thread begins (1) or ends (-1). */
+void double_note_capture(struct CUstream_st *stream,
+                         enum cudaStreamCaptureMode mode, int change);
 /* Sleeps until all that was enqueued so far is done. */
 cudaError_t double_drain(struct CUstream_st *stream);
 

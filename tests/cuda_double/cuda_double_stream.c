@@ -189,6 +189,8 @@ int double_is_stream(cudaStream_t handle)
 
 cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
 {
+    if (double_capture_take(stream, &what))
+        return cudaSuccess;
     double_operation *one = malloc(sizeof(*one));
     if (!one)
         abort();
@@ -211,7 +213,7 @@ cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
     return cudaSuccess;
 }
 
-static int64_t enqueued(struct CUstream_st *stream)
+int64_t double_enqueued(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&stream->lock);
     int64_t n = stream->enqueued;
@@ -234,7 +236,7 @@ static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
 
 cudaError_t double_drain(struct CUstream_st *stream)
 {
-    return host_wait(stream, enqueued(stream));
+    return host_wait(stream, double_enqueued(stream));
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
@@ -288,6 +290,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (error == cudaErrorStreamCaptureUnsupported)
         return double_leave(error);
     struct CUstream_st *self = double_stream_of(stream);
+    if (double_capture_spoil(self))
+        return double_leave(cudaErrorStreamCaptureUnsupported);
     if (!self->is_callers && is_mutant(CUDA_DOUBLE_DESTROY_DOES_NOT_WAIT))
         return double_leave(error);
     return waited(error, double_drain(self));
@@ -341,13 +345,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     struct CUstream_st *on = error ? NULL : double_stream_of(stream);
     if (!error && on->context->root != event->context->root)
         error = cudaErrorInvalidResourceHandle;
+    if (!error && double_capture_spoil(on))
+        error = cudaErrorStreamCaptureUnsupported;
     if (error)
         return double_leave(error);
     if (on->is_callers && is_mutant(CUDA_DOUBLE_CONSUMED_IS_NOT_RECORDED))
         return cudaSuccess;
     if (on->is_callers && is_mutant(CUDA_DOUBLE_CONSUMED_ON_NEXT_STREAM))
         on = atomic_load(&double_next);
-    int64_t ticket = enqueued(on);
+    int64_t ticket = double_enqueued(on);
     if (!on->is_callers && is_mutant(CUDA_DOUBLE_READY_BEFORE_COPY))
         ticket--;
     pthread_mutex_lock(&event->lock);
@@ -379,6 +385,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     int64_t ticket;
     struct CUstream_st *on = latest(event, &ticket);
     struct CUstream_st *self = double_stream_of(stream);
+    if (double_capture_spoil(self))
+        return double_leave(cudaErrorStreamCaptureIsolation);
     if (!on || on == self ||
         is_mutant(self->is_callers
                       ? CUDA_DOUBLE_CALLER_DOES_NOT_AWAIT_READY
@@ -439,6 +447,7 @@ cudaError_t cuda_double_launch(void (*body)(void *), void *argument,
                        (double_operation){.kind = DOUBLE_KERNEL,
                                           .body = body,
                                           .argument = copy,
+                                          .argument_bytes = bytes,
                                           .cost = (int64_t)(us * 1e3)}));
 }
 
@@ -468,5 +477,5 @@ int64_t cuda_double_now(void)
 double cuda_double_time(cudaStream_t stream)
 {
     struct CUstream_st *self = double_stream_of(stream);
-    return (double)wait_for(self, enqueued(self)) * 1e-3;
+    return (double)wait_for(self, double_enqueued(self)) * 1e-3;
 }

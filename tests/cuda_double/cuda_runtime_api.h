@@ -28,6 +28,8 @@
     X(ErrorOperatingSystem, 304,                                               \
       "OS call failed or operation not supported on this OS")                  \
     X(ErrorInvalidResourceHandle, 400, "invalid resource handle")              \
+    X(ErrorIllegalState, 401,                                                  \
+      "the operation cannot be performed in the present state")                \
     X(ErrorNotReady, 600, "device not ready")                                  \
     X(ErrorContextIsDestroyed, 709, "context is destroyed")                    \
     X(ErrorHostMemoryNotRegistered, 713,                                       \
@@ -39,6 +41,8 @@
       "operation not permitted when stream is capturing")                      \
     X(ErrorStreamCaptureInvalidated, 901,                                      \
       "operation failed due to a previous error during capture")               \
+    X(ErrorStreamCaptureIsolation, 905,                                        \
+      "dependency created on uncaptured work in another stream")               \
     X(ErrorStreamCaptureImplicit, 906,                                         \
       "operation would make the legacy stream depend on a capturing blocking " \
       "stream")                                                                \
@@ -96,6 +100,8 @@ enum cudaDriverEntryPointQueryResult {
 
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
@@ -135,6 +141,16 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                   enum cudaStreamCaptureStatus *status);
 cudaError_t
 cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
+                                   enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec,
+                                          cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -19,6 +19,7 @@ IS(cudaErrorInvalidDevice, 101);
 IS(cudaErrorNoKernelImageForDevice, 209);
 IS(cudaErrorECCUncorrectable, 214);
 IS(cudaErrorInvalidResourceHandle, 400);
+IS(cudaErrorIllegalState, 401);
 IS(cudaErrorNotReady, 600);
 IS(cudaErrorContextIsDestroyed, 709);
 IS(cudaErrorHostMemoryNotRegistered, 713);
@@ -28,6 +29,7 @@ IS(cudaErrorNotPermitted, 800);
 IS(cudaErrorNotSupported, 801);
 IS(cudaErrorStreamCaptureUnsupported, 900);
 IS(cudaErrorStreamCaptureInvalidated, 901);
+IS(cudaErrorStreamCaptureIsolation, 905);
 IS(cudaErrorStreamCaptureImplicit, 906);
 IS(cudaErrorUnknown, 999);
 IS(cudaMemcpyHostToHost, 0);
@@ -89,6 +91,13 @@ typedef struct signatures {
     cudaError_t (*stream_is_capturing)(cudaStream_t,
                                        enum cudaStreamCaptureStatus *);
     cudaError_t (*exchange_mode)(enum cudaStreamCaptureMode *);
+    cudaError_t (*begin_capture)(cudaStream_t, enum cudaStreamCaptureMode);
+    cudaError_t (*end_capture)(cudaStream_t, cudaGraph_t *);
+    cudaError_t (*graph_instantiate)(cudaGraphExec_t *, cudaGraph_t,
+                                     unsigned long long);
+    cudaError_t (*graph_launch)(cudaGraphExec_t, cudaStream_t);
+    cudaError_t (*graph_exec_destroy)(cudaGraphExec_t);
+    cudaError_t (*graph_destroy)(cudaGraph_t);
     cudaError_t (*event_create)(cudaEvent_t *, unsigned int);
     cudaError_t (*event_destroy)(cudaEvent_t);
     cudaError_t (*event_record)(cudaEvent_t, cudaStream_t);
@@ -134,6 +143,12 @@ const signatures runtime_signatures = {
     cudaStreamWaitEvent,
     cudaStreamIsCapturing,
     cudaThreadExchangeStreamCaptureMode,
+    cudaStreamBeginCapture,
+    cudaStreamEndCapture,
+    cudaGraphInstantiateWithFlags,
+    cudaGraphLaunch,
+    cudaGraphExecDestroy,
+    cudaGraphDestroy,
     cudaEventCreateWithFlags,
     cudaEventDestroy,
     cudaEventRecord,
