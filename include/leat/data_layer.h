@@ -53,7 +53,8 @@ typedef enum leat_reader_thread {
 
 /** Whose memory the tops have after forward. */
 typedef enum leat_top_mode {
-    LEAT_TOP_LEND = 0, /* the tops share the batch's memory until the next */
+    LEAT_TOP_LEND = 0, /* the tops share the batch's memory until the next, at
+                          the addresses of its slot (leat_data_layer_slots) */
     LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses; a caller
                           of several streams makes the next forward's stream
                           wait for the others' reads */
@@ -340,6 +341,8 @@ typedef struct leat_batch {
                        with PAD alone */
     const leat_provenance *from; /* n of them; borrowed as the batch is */
     int64_t bad; /* of those, places where another record or zeros stand in */
+    int slot;    /* in which of the layer's batch buffers it lies, from 0 to
+                    leat_data_layer_slots - 1 */
 } leat_batch;
 
 /**
@@ -422,6 +425,20 @@ LEAT_API int leat_data_layer_top_count(const leat_data_layer *layer);
  * a callback without one; those of opening. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_count(const leat_data_layer *layer, int64_t *n);
+
+/**
+ * The number of slots: the batch buffers of this layer, which leat_batch.slot
+ * numbers. With LEAT_TOP_LEND the tops of a batch lie in its slot, at addresses
+ * that stay until restore: all batches of a slot have the same ones, except
+ * where the shapes of tops vary. So what is made for addresses, such as a CUDA
+ * graph, is made once for each slot and used for every later batch in it.
+ *
+ * The number stays until restore. It is prefetch + 1, fewer where max_memory
+ * leaves no room for them, and with LEAT_PREFETCH_AUTO the most that there may
+ * ever be, of which the last may never be used.
+ * Errors: LEAT_ESTATE before setup. Thread safety: one caller a layer.
+ */
+LEAT_API int leat_data_layer_slots(const leat_data_layer *layer);
 
 /**
  * Name of a top, the options' or the field's; NULL where there is none. Before

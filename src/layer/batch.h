@@ -100,6 +100,7 @@ typedef struct leat__batch {
     bool is_lazy;               /* nothing has populated the memory yet */
     bool has_room;              /* the last upload recorded `room` */
     int size;                   /* samples there is room for */
+    int slot;                   /* its index among its device's batches */
     leat_event room; /* its last contents are read, the upload begins */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];

@@ -150,6 +150,17 @@ int leat_data_layer_count(const leat_data_layer *layer, int64_t *n)
     return status;
 }
 
+int leat_data_layer_slots(const leat_data_layer *layer)
+{
+    int status = leat__group_check_process(layer->group);
+    if (status)
+        return status;
+    if (!layer->group->prefetcher)
+        return leat_error(LEAT_ESTATE, "%s: no slots before setup",
+                          layer->name);
+    return leat__prefetcher_slots(layer->group->prefetcher, layer->number);
+}
+
 const char *leat_data_layer_top_name(const leat_data_layer *layer, int i)
 {
     static const char *const usual[] = {"data", "label"};

@@ -90,9 +90,11 @@ static int make_batches(leat__device_queue *queue,
         status = leat__populate(slab->host, 1);
     if (!status)
         queue->host_node = leat__numa_node_of(slab->host);
-    for (int i = 0; i < queue->n && !status; i++)
+    for (int i = 0; i < queue->n && !status; i++) {
         status = leat__batch_init(&queue->batch[i], slab, (size_t)i * each,
                                   each, options->batch_size, is_lazy);
+        queue->batch[i].slot = i;
+    }
     leat__slab_unref(slab);
     for (int i = 0; i < queue->n && !status && options->is_variable; i++)
         status =

@@ -84,8 +84,8 @@ static int check_forward(leat_data_layer *layer, leat_blob *const top[],
     if (is_capturing(layer, stream))
         return leat_error(LEAT_ESTATE,
                           "%s: the stream is being captured into a graph; "
-                          "call forward outside the capture, with top_mode "
-                          "COPY",
+                          "call forward outside the capture, and capture what "
+                          "comes after it",
                           name);
     return layer->stream != stream ? check_release(layer, NULL, 0) : LEAT_OK;
 }
@@ -311,6 +311,7 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
         .valid = batch->valid,
         .from = batch->from,
         .bad = batch->bad.n,
+        .slot = batch->slot,
     };
     note_after(layer, batch);
     layer->taken++;

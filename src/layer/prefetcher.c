@@ -275,6 +275,11 @@ leat__device_copy *leat__prefetcher_copy(leat__prefetcher *prefetcher, int i)
     return &prefetcher->queues.queue[i].copy;
 }
 
+int leat__prefetcher_slots(const leat__prefetcher *prefetcher, int i)
+{
+    return prefetcher->queues.queue[i].n;
+}
+
 void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
                           const char *line)
 {

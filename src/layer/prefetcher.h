@@ -67,6 +67,9 @@ int leat__prefetcher_mark(leat__prefetcher *prefetcher, leat__batch *batch,
 /* What copies the batches of device number `i`. */
 leat__device_copy *leat__prefetcher_copy(leat__prefetcher *prefetcher, int i);
 
+/* How many batches device number `i` has. */
+int leat__prefetcher_slots(const leat__prefetcher *prefetcher, int i);
+
 /*
  * Ends the sequence: a device whose batches are no longer taken would block the
  * others. Batches that are ready can still be had, then `status`. Any thread.

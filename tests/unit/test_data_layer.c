@@ -61,6 +61,32 @@ START_TEST(the_number_of_tops_is_known_before_setup)
 }
 END_TEST
 
+START_TEST(lent_tops_have_the_addresses_of_their_slot)
+{
+    const void *address[4] = {NULL};
+    leat_data_layer *layer;
+    options.prefetch = 3;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_slots(layer), LEAT_ESTATE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "before setup"));
+    leat_data_layer_destroy(layer);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_slots(fixture.layer), 4);
+    for (int i = 0; i < 40; i++) {
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        const void *data = leat_blob_cpu_data(fixture.top[0]);
+        int slot = leat_data_layer_batch(fixture.layer)->slot;
+        ck_assert_int_ge(slot, 0);
+        ck_assert_int_lt(slot, 4);
+        for (int k = 0; k < 4; k++)
+            ck_assert_int_eq(address[k] == data, k == slot && address[k]);
+        address[slot] = data;
+    }
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 START_TEST(tops_of_what_cannot_be_opened_are_not_counted)
 {
     leat_data_layer *layer;
@@ -572,6 +598,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, setup_tells_the_shapes_before_the_first_forward);
     tcase_add_test(tcase, the_number_of_tops_is_known_before_setup);
+    tcase_add_test(tcase, lent_tops_have_the_addresses_of_their_slot);
     tcase_add_test(tcase, tops_of_what_cannot_be_opened_are_not_counted);
     tcase_add_test(tcase, batches_run_on_across_the_end_of_the_data);
     tcase_add_test(tcase, the_tops_can_be_interleaved_and_of_bytes);

@@ -58,6 +58,7 @@ static void check_calls(layer_fixture *fixture)
     child_check(is_refused(leat_data_layer_restore(layer, &token)));
     child_check(is_refused(leat_data_layer_stats(layer, &stats)));
     child_check(is_refused(leat_data_layer_top_count(layer)));
+    child_check(is_refused(leat_data_layer_slots(layer)));
     child_check(leat_data_layer_batch(layer) == NULL);
     leat_data_layer_cancel(layer);
     child_check(leat_data_layer_get_options(layer)->batch_size == 4);
