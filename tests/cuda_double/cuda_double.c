@@ -428,6 +428,12 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
     return double_leave(double_enqueue(double_stream_of(stream), what));
 }
 
+/* Of device memory it does not wait. */
+cudaError_t cudaMemset(void *memory, int value, size_t bytes)
+{
+    return cudaMemsetAsync(memory, value, bytes, NULL);
+}
+
 const char *cudaGetErrorName(cudaError_t error)
 {
     switch (error) {

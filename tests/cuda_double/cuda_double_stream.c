@@ -297,6 +297,22 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return waited(error, double_drain(self));
 }
 
+cudaError_t cudaDeviceSynchronize(void)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_UNSAFE);
+    if (error)
+        return double_leave(error);
+    struct CUctx_st *context = double_context();
+    struct CUstream_st *stream =
+        atomic_load_explicit(&newest, memory_order_acquire);
+    error = double_drain(&context->by_default);
+    for (; stream && !error; stream = stream->older)
+        if (stream->context == context)
+            error = double_drain(stream);
+    return double_leave(error);
+}
+
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                   enum cudaStreamCaptureStatus *status)
 {

@@ -73,6 +73,7 @@ typedef struct signatures {
     cudaError_t (*get_device_count)(int *);
     cudaError_t (*get_device)(int *);
     cudaError_t (*set_device)(int);
+    cudaError_t (*device_synchronize)(void);
     cudaError_t (*device_get_attribute)(int *, enum cudaDeviceAttr, int);
     cudaError_t (*device_get_pci_bus_id)(char *, int, int);
     cudaError_t (*host_alloc)(void **, size_t, unsigned int);
@@ -83,6 +84,7 @@ typedef struct signatures {
     cudaError_t (*free)(void *);
     cudaError_t (*memcpy_async)(void *, const void *, size_t,
                                 enum cudaMemcpyKind, cudaStream_t);
+    cudaError_t (*memset)(void *, int, size_t);
     cudaError_t (*memset_async)(void *, int, size_t, cudaStream_t);
     cudaError_t (*stream_create)(cudaStream_t *, unsigned int);
     cudaError_t (*stream_destroy)(cudaStream_t);
@@ -127,6 +129,7 @@ const signatures runtime_signatures = {
     cudaGetDeviceCount,
     cudaGetDevice,
     cudaSetDevice,
+    cudaDeviceSynchronize,
     cudaDeviceGetAttribute,
     cudaDeviceGetPCIBusId,
     cudaHostAlloc,
@@ -136,6 +139,7 @@ const signatures runtime_signatures = {
     cudaMalloc,
     cudaFree,
     cudaMemcpyAsync,
+    cudaMemset,
     cudaMemsetAsync,
     cudaStreamCreateWithFlags,
     cudaStreamDestroy,

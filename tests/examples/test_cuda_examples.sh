@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The CUDA examples on a GPU: test_cuda_examples.sh TOOL NET PROGRAM...
-# Without a GPU each must say so in one line and exit 77, and so does this.
+# All train on the same batches, to the same loss. Without a GPU each must say so
+# in one line and exit 77, and so does this.
 set -u
 
 tool=$1 net=$2
@@ -38,6 +39,14 @@ for program in "$@"; do
     fi
     right=$(sed -n 's/^.*, \([0-9]*\)\.[0-9] % right$/\1/p' out | tail -n 1)
     [ "${right:-0}" -ge 50 ] || fail "$program: learnt too little: $(<out)"
+    loss=$(sed -n '/^test:/!s/.*: loss \([0-9.]*\),.*/\1/p' out |
+        awk '{ sum += $1 } END { printf "%.3f", sum / NR }')
+    : "${first:=$loss}"
+    awk -v one="$first" -v other="$loss" 'BEGIN {
+        d = one - other
+        exit !(d < 0.002 && d > -0.002)
+    }' ||
+        fail "$program: its loss is $loss, that of $1 $first"
 done
 
 [ "$failed" -eq 0 ] || exit 1
