@@ -1,0 +1,272 @@
+#!/usr/bin/env bash
+# One stage of gpu_check.sh, which says what they are:
+#   gpu_stages.sh STAGE BUNDLE FOLDER QUICK
+# FOLDER, which is there and empty, gets `thresholds` and `tests`, elements of JSON
+# arrays; `reason`, a line, where the stage fails or is skipped, which is 77;
+# and figures/NAME, whole JSON values. QUICK is true for small databases and little
+# time, else false. Verdicts of thresholds go to descriptor 3.
+set -eu
+export LC_ALL=C
+
+stage=$1 bundle=$2 work=$3 quick=$4
+leat=$bundle/bin/leat
+# Of one test, so that those after one that hangs have their turn.
+test_limit=${LEAT_GPU_CHECK_TEST_LIMIT:-60}
+
+# number KEY FILE [WORD]: the first number of that key, after the key WORD.
+number() {
+    local text
+    text=$(<"$2")
+    [ -z "${3-}" ] || text=${text#*\""$3"\"}
+    [[ $text =~ \"$1\":\ (-?[0-9.]+(e[-+]?[0-9]+)?) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+# millionths NUMBER: as an integer, which bash can compare.
+millionths() {
+    local fixed
+    printf -v fixed '%.6f' "$1"
+    fixed=${fixed/./}
+    echo "${fixed%%[0-9]*}$((10#${fixed#-}))"
+}
+
+# give_up REASON: ends the stage as failed.
+give_up() {
+    echo "$1" | tee "$work/reason" >&2
+    exit 1
+}
+
+# add LIST ELEMENT
+add() {
+    [ ! -s "$work/$1" ] || printf ',\n  ' >>"$work/$1"
+    printf '%s' "$2" >>"$work/$1"
+}
+
+# figures NAME COMMAND...: what it prints is taken once it is complete.
+figures() {
+    "${@:2}" >"$work/part" 2>"$work/error" </dev/null || {
+        echo "failed: ${*:2}" >&2
+        give_up "$(tail -n 1 "$work/error")"
+    }
+    mv "$work/part" "$work/figures/$1"
+}
+
+# judge WHAT VALUE at-least|under LIMIT UNIT: prints, and notes, whether it is met.
+judge() {
+    local verdict=missed met=false value=${2:-0} way=$3
+    value=$(millionths "$value")
+    limit=$(millionths "$4")
+    if [ -n "$2" ] && { { [ "$way" = under ] && [ "$value" -lt "$limit" ]; } ||
+        { [ "$way" = at-least ] && [ "$value" -ge "$limit" ]; }; }; then
+        verdict=met met=true
+    fi
+    printf '  %-6s  %-52s %s %s (%s %s)\n' $verdict "$1" "${2:-no figure}" "$5" \
+        "${way/-/ }" "$4" >&3
+    add thresholds "$(printf \
+        '{"what": "%s", "value": %s, "%s": %s, "unit": "%s", "met": %s}' \
+        "$1" "${2:-null}" "${way/-/_}" "$4" "$5" $met)"
+}
+
+# run_test LINE [COMMAND...]: behind COMMAND; its status.
+run_test() {
+    local words=() item program
+    for item in $1; do
+        case $item in
+        bin/* | data/*) item=$bundle/$item ;;
+        esac
+        words+=("$item")
+    done
+    program=$bundle/bin/${words[0]}
+    timeout -k 5 "$test_limit" "${@:2}" "$program" "${words[@]:1}" \
+        >&2 </dev/null
+}
+
+# run_tests FILE [COMMAND...]: each of the tests listed there, also after one that
+# fails. A skip is no pass here.
+run_tests() {
+    local line status begin result failed=0 n=0
+    [ -s "$1" ] || give_up "the bundle has no ${1##*/}"
+    while IFS= read -r line; do
+        echo "test: $line" >&2
+        begin=$SECONDS
+        status=0
+        run_test "$line" "${@:2}" || status=$?
+        case $status in
+        0) result=passed ;;
+        77) result=skipped ;;
+        124 | 137) result='timed out' ;;
+        *) result="failed with $status" ;;
+        esac
+        echo "test: $line: $result" >&2
+        add tests "$(printf '{"test": "%s", "result": "%s", "seconds": %d}' \
+            "$line" "$result" $((SECONDS - begin)))"
+        n=$((n + 1))
+        [ $status -eq 0 ] || {
+            failed=$((failed + 1))
+            [ $failed -gt 1 ] || echo "$line: $result" >"$work/reason"
+        }
+    done <"$1"
+    [ $failed -eq 0 ] ||
+        give_up "$failed of $n tests failed; the first: $(<"$work/reason")"
+    echo "$n tests" >"$work/note"
+}
+
+stage_tests() {
+    CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-$test_limit}
+    export CK_DEFAULT_TIMEOUT
+    run_tests "$bundle/gpu_tests"
+}
+
+# Errors that calls of CUDA return are no fault of the program: it asks for what may
+# not be there, and tests make calls fail. Tests that kill a kernel on purpose, or
+# take all of the memory, are left out: their names end in _faults.
+stage_sanitizer() {
+    local line command=(compute-sanitizer --target-processes all
+        --report-api-errors no --error-exitcode 99)
+    command -v compute-sanitizer >/dev/null || {
+        echo "there is no compute-sanitizer" >"$work/reason"
+        exit 77
+    }
+    # It may not work under this driver or in this container.
+    "${command[@]}" "$leat" bench h2d --bytes 4096:4097 --streams 1 >&2 || {
+        echo "compute-sanitizer does not work here" >"$work/reason"
+        exit 77
+    }
+    while IFS= read -r line; do
+        [[ ${line%% *} == *_faults ]] || echo "$line" >>"$work/sanitized_tests"
+    done <"$bundle/gpu_tests"
+    test_limit=100
+    # Under it everything takes ten times as long and more.
+    LEAT_GPU_BATCHES=${LEAT_GPU_BATCHES:-200} CK_DEFAULT_TIMEOUT=100 \
+        run_tests "$work/sanitized_tests" "${command[@]}"
+}
+
+synth() {
+    "$leat" synth noise "$@" >/dev/null
+}
+
+# dump SOURCE TYPE LAYOUT OPTION...: two passes, and the digests of what came.
+dump() {
+    local arithmetic=(--mean-value "104,117,123" --scale 0.0078125)
+    [ "$2" != uint8 ] || arithmetic=()
+    rm -rf "$work/dumped"
+    "$leat" dump --reader "lmdb:$work/$1" --top-type "$2" --layout "$3" --seed 7 \
+        --batch 20 --batches 5 --crop 57 --mirror --out "$work/dumped" \
+        "${arithmetic[@]}" "${@:4}" >/dev/null || return
+    (cd "$work/dumped" && sha256sum -- *)
+}
+
+stage_bytes() {
+    local type layout source cpu gpu differing wrong=0
+    synth --count 48 --shape 3,64,64 --seed 5 "$work/small"
+    synth --count 48 --shape 3,64,64 --jpeg 90 --seed 6 "$work/small_jpeg"
+    for type in float32 float16 bfloat16 uint8; do
+        differing=0
+        for source in small small_jpeg; do
+            for layout in NCHW NHWC; do
+                cpu=$(dump $source $type $layout --device cpu) ||
+                    give_up "leat dump failed on the CPU"
+                gpu=$(dump $source $type $layout --device cuda:0 \
+                    --transform-on DEVICE) || give_up "leat dump failed on cuda:0"
+                [ "$cpu" = "$gpu" ] || differing=$((differing + 1))
+            done
+        done
+        judge "dump: $type, unlike the CPU's" $differing under 1 'of 4'
+        wrong=$((wrong + differing))
+    done
+    [ $wrong -eq 0 ] || give_up "$wrong of 16 dumps have other bytes than the CPU's"
+}
+
+stage_kernels() {
+    local images=0 element text
+    [ -x "$bundle/bin/bench_kernel" ] ||
+        give_up "the bundle has no bench_kernel; build with LEAT_BUILD_BENCHMARKS"
+    [ "$quick" = false ] || images=1
+    figures kernel "$bundle/bin/bench_kernel" --batch $images --json
+    text=$(<"$work/figures/kernel")
+    element='\{"type": "([^"]*)", "case": "([^"]*)"[^}]*"copy_share": ([-0-9.e+]*)'
+    while [[ $text =~ $element ]]; do
+        judge "kernel: ${BASH_REMATCH[1]}, ${BASH_REMATCH[2]}, share of a copy" \
+            "${BASH_REMATCH[3]}" at-least 0.80 ''
+        text=${text#*"${BASH_REMATCH[0]}"}
+    done
+    [ -s "$work/thresholds" ] || give_up "bench_kernel has printed no share of a copy"
+}
+
+stage_h2d() {
+    local sizes=4096:268435456
+    [ "$quick" = false ] || sizes=4096:65536
+    figures h2d "$leat" bench h2d --bytes $sizes --json
+}
+
+# layer NAME WORKLOAD ARGUMENT...: what bench layer makes of it.
+layer() {
+    local name=$1 workload=$2
+    shift 2
+    case $workload in
+    mnist) set -- --batch "${batches[0]}" --scale 0.00390625 "$@" ;;
+    cifar) set -- --batch "${batches[1]}" \
+        --mean-file "$work/cifar.binaryproto" "$@" ;;
+    *) set -- --batch "${batches[2]}" --crop 227 --mirror \
+        --mean-value 104,117,123 "$@" ;;
+    esac
+    figures "$name" "$leat" bench layer --device cuda:0 \
+        --reader "lmdb:$work/$workload" --transform-on DEVICE --seconds $seconds \
+        --json "$@"
+}
+
+# Undisturbed, with the overlap after it; and with a caller that leaves the layer
+# time, so that forward is what forward takes and not what is waited for.
+stage_layers() {
+    local seconds=3 share=1 batches=(1024 1000 256) workload file
+    if [ "$quick" = true ]; then
+        seconds=0.1
+        share=32
+        batches=(16 16 1)
+    fi
+    for workload in mnist cifar raw jpeg; do
+        case $workload in
+        mnist) synth --count $((60000 / share)) --shape 1,28,28 --seed 1 "$work/mnist" ;;
+        cifar)
+            synth --count $((50000 / share)) --shape 3,32,32 --seed 2 "$work/cifar"
+            "$leat" mean "$work/cifar" "$work/cifar.binaryproto" >/dev/null
+            ;;
+        raw) synth --count $((4096 / share)) --shape 3,256,256 --seed 3 "$work/raw" ;;
+        jpeg)
+            synth --count $((4096 / share)) --shape 3,256,256 --jpeg 90 --seed 4 \
+                "$work/jpeg"
+            ;;
+        esac
+        layer "layer_$workload" $workload --overlap
+        layer "forward_$workload" $workload --sleep-ms 20
+        rm -rf "${work:?}/$workload"
+        file=$work/figures/layer_$workload
+        # Decoding on the CPU bounds jpeg's feed, so only what the caller pays is
+        # judged.
+        if [ $workload = jpeg ]; then
+            echo "  none    jpeg: bound by decoding: share of h2d" \
+                "$(number h2d_share "$file"), overlap $(number overlap "$file")" >&3
+        else
+            judge "$workload: share of h2d, by copies of its size" \
+                "$(number h2d_share "$file")" at-least 0.97 ''
+            judge "$workload: overlap" "$(number overlap "$file")" at-least 0.95 ''
+        fi
+        judge "$workload: forward, median" \
+            "$(number p50 "$work/figures/forward_$workload" wait_us)" under 10 us
+    done
+}
+
+stage_graphs() {
+    run_tests "$bundle/graph_tests"
+}
+
+mkdir -p "$work/figures"
+case $stage in
+tests) stage_tests ;;
+sanitizer) stage_sanitizer ;;
+bytes) stage_bytes ;;
+kernels) stage_kernels ;;
+h2d) stage_h2d ;;
+layers) stage_layers ;;
+graphs) stage_graphs ;;
+*) give_up "there is no stage $stage" ;;
+esac
