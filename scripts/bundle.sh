@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Packs a build with the shared libraries that it needs, libc left out, into a
 # folder that can be carried to a machine without these packages.
-#   bundle.sh [BUILD [FOLDER]]       (build, out/bundle)
+#   bundle.sh [--gpu] [BUILD [FOLDER]]       (build, out/bundle)
 # FOLDER/bin has the tool, the benchmarks and the GPU tests, as far as they were
-# built; an earlier bundle there is replaced.
+# built, which FOLDER/gpu_check.sh runs; an earlier bundle there is replaced. Besides
+# libc all this needs bash and coreutils. --gpu leaves out the benchmarks that
+# gpu_check.sh does not run.
 set -eu
 
 fail() {
@@ -11,11 +13,18 @@ fail() {
     exit "${2:-1}"
 }
 
+benchmarks='bench_*'
 case ${1-} in
+--gpu)
+    benchmarks=bench_kernel
+    shift
+    ;;
 -h | --help)
-    sed -n '2,6s/^# \{0,1\}//p' "$0"
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
+esac
+case ${1-} in
 -*) fail "$1 is no option; see bundle.sh --help" 2 ;;
 esac
 [ $# -le 2 ] || fail "give a build and a folder, no more" 2
@@ -33,11 +42,16 @@ work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/lib" "$work/programs"
 
-# These belong to the loader of the machine where the bundle runs.
+# is_libc NAME PATH: these belong to the loader of the machine where the bundle runs.
+# Some of them are empty since glibc 2.34, and a machine need not have them: such
+# a one, which asks for nothing private of libc, is packed.
 is_libc() {
-    case ${1##*/} in
-    ld-linux* | libc.so.* | libm.so.* | libmvec.so.* | libdl.so.* | \
-        librt.so.* | libpthread.so.* | libresolv.so.* | libutil.so.*) return 0 ;;
+    case $1 in
+    ld-linux* | libc.so.* | libm.so.* | libmvec.so.* | libresolv.so.*) return 0 ;;
+    libpthread.so.* | libdl.so.* | librt.so.* | libutil.so.*)
+        objdump -p "$2" | grep -q GLIBC_PRIVATE
+        return
+        ;;
     esac
     return 1
 }
@@ -52,12 +66,12 @@ pack_program() {
     cp "$program" "$work/programs/"
     while read -r name path; do
         [ -n "$path" ] || fail "$program needs $name, which is not found"
-        is_libc "$name" || [ -e "$work/lib/$name" ] ||
+        is_libc "$name" "$path" || [ -e "$work/lib/$name" ] ||
             cp -L "$path" "$work/lib/$name"
     done < <(needed "$program")
     # The loader's variable reaches what libraries need themselves, too.
     cat >"$work/bin/${program##*/}" <<'LAUNCHER'
-#!/bin/sh
+#!/usr/bin/env bash
 self=$(readlink -f "$0")
 root=${self%/*}/..
 LD_LIBRARY_PATH=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -86,9 +100,10 @@ pack_word() {
     fi
 }
 
-# pack_test WORD...: a test's command, in one line of the bundle's words.
+# pack_test LIST WORD...: a test's command, in one line of the bundle's words.
 pack_test() {
-    local word line=()
+    local list=$1 word line=()
+    shift
     for word in "$@"; do
         [[ $word != /* ]] || [ -e "$word" ] || {
             echo "bundle.sh: left out, as $word is not built: ${1##*/}" >&2
@@ -99,20 +114,27 @@ pack_test() {
         line+=("$(pack_word "$word")")
     done
     line[0]=${line[0]#bin/}
-    echo "${line[*]}" >>"$work/gpu_tests"
+    echo "${line[*]}" >>"$work/$list"
 }
 
-# The commands of the tests with the label gpu, one a line, programs first. ctest is
-# asked in a copy of what it reads, since it empties the log of a run that it finds.
-gpu_tests() {
-    local copy
+# pack_tests LIST ARGUMENT...: the commands of the tests that ctest finds with these,
+# one a line, programs first. ctest is asked in a copy of what it reads, since it
+# empties the log of a run that it finds.
+pack_tests() {
+    local list=$1 copy words
+    shift
     copy=$(readlink -f "$work")/ctest
     mkdir "$copy"
     (cd "$build" && find . -name work -prune -o -name CTestTestfile.cmake -print0 |
         xargs -0 cp --parents -t "$copy")
-    ctest --test-dir "$copy" -N -V -L '^gpu$' 2>/dev/null |
-        sed -n 's/^[0-9]*: Test command: //p' | tr -d '"' | sort -u
+    ctest --test-dir "$copy" -N -V "$@" 2>/dev/null |
+        sed -n 's/^[0-9]*: Test command: //p' | tr -d '"' | sort -u >"$work/commands"
     rm -r "$copy"
+    : >"$work/$list"
+    while read -ra words; do
+        pack_test "$list" "${words[@]}"
+    done <"$work/commands"
+    rm "$work/commands"
 }
 
 # Everything must come out of the bundle once its launchers are used.
@@ -120,26 +142,24 @@ check() {
     local name path program
     for program in "$work"/programs/*; do
         while read -r name path; do
-            is_libc "$name" || [ "$path" = "$work/lib/$name" ] ||
+            is_libc "$name" "$path" || [ "$path" = "$work/lib/$name" ] ||
                 fail "${program##*/} would take $name from '$path'"
         done < <(LD_LIBRARY_PATH=$work/lib needed "$program")
     done
 }
 
 programs=("$build/leat")
-for program in "$build"/benchmarks/bench_*; do
+for program in "$build"/benchmarks/$benchmarks; do
     [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
 done
-: >"$work/gpu_tests"
 while read -r program; do
     pack_program "$program"
 done < <(printf '%s\n' "${programs[@]}" | sort -u)
-while read -ra words; do
-    pack_test "${words[@]}"
-done < <(gpu_tests)
+pack_tests gpu_tests -L '^gpu$' -LE '^graphs$'
+pack_tests graph_tests -L '^graphs$'
 check
 
-[ ! -f "$here/scripts/gpu_check.sh" ] || cp "$here/scripts/gpu_check.sh" "$work/"
+cp "$here/scripts/gpu_check.sh" "$here/scripts/gpu_stages.sh" "$work/"
 cp "$here/LICENSE" "$work/"
 libc=$(objdump -T "$work"/programs/* "$work"/lib/* 2>/dev/null |
     grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
