@@ -136,26 +136,41 @@ cudaError_t double_leave(cudaError_t error)
     return error;
 }
 
-static char *map(int file, int protection)
+/* At `place`, or anywhere where that is NULL. */
+static char *map(int file, char *place)
 {
-    void *memory = mmap(NULL, DOUBLE_WINDOW, protection,
-                        MAP_SHARED | MAP_NORESERVE, file, 0);
+    int flags = MAP_SHARED | MAP_NORESERVE | (place ? MAP_FIXED : 0);
+    void *memory = mmap(place, DOUBLE_WINDOW, PROT_NONE, flags, file, 0);
     if (memory == MAP_FAILED)
         abort();
     return memory;
 }
 
-/* At the start: no thread may see a device without its memory. */
-__attribute__((constructor)) static void map_devices(void)
+static void map_unused_devices(void)
 {
     for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++) {
+        double_device *device = &double_devices[i];
+        if (atomic_load(&device->used))
+            continue;
         int file = memfd_create("cuda_double", MFD_CLOEXEC);
         if (file < 0 || ftruncate(file, (off_t)DOUBLE_WINDOW))
             abort();
-        double_devices[i].window = map(file, PROT_NONE);
-        double_devices[i].bytes = map(file, PROT_NONE);
+        device->window = map(file, device->window);
+        device->bytes = map(file, device->bytes);
         close(file);
     }
+}
+
+/*
+ * At the start: no thread may see a device without its memory. A forked child
+ * has memory of its own, unless its parent had used the device: then it has
+ * none.
+ */
+__attribute__((constructor)) static void map_devices(void)
+{
+    map_unused_devices();
+    if (pthread_atfork(NULL, NULL, map_unused_devices))
+        abort();
 }
 
 double_device *double_owner(const void *address)

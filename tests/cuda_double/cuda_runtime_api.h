@@ -31,6 +31,7 @@
     X(ErrorIllegalState, 401,                                                  \
       "the operation cannot be performed in the present state")                \
     X(ErrorNotReady, 600, "device not ready")                                  \
+    X(ErrorIllegalAddress, 700, "an illegal memory access was encountered")    \
     X(ErrorContextIsDestroyed, 709, "context is destroyed")                    \
     X(ErrorHostMemoryNotRegistered, 713,                                       \
       "pointer does not correspond to a registered memory region")             \

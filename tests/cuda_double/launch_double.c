@@ -20,9 +20,26 @@ static void transform(void *argument)
         leat__transform_batch_work(&batch, i);
 }
 
+/* What becomes of a device whose kernel reads or writes where no memory is. */
+static void lose(void *argument)
+{
+    double_device *device = *(double_device **)argument;
+    atomic_store(&device->lost, cudaErrorIllegalAddress);
+}
+
+static int has_addresses(const leat_device_transform *job)
+{
+    return double_owner(job->pixels) && double_owner(job->choices) &&
+           double_owner(job->top) && (!job->mean || double_owner(job->mean)) &&
+           (!job->mean_value || double_owner(job->mean_value));
+}
+
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream)
 {
+    double_device *device = double_here();
+    if (!has_addresses(job))
+        return cuda_double_launch(lose, &device, sizeof(device), 0, stream);
     leat__transform_batch batch;
     leat__transform_batch_init(&batch, job);
     size_t bytes =
