@@ -137,6 +137,26 @@ static int cuda_stream_create(leat_device *device, leat_stream *out)
     return status;
 }
 
+static int cuda_stream_create_high_priority(leat_device *device,
+                                            leat_stream *out)
+{
+    leat__cuda_visit visit;
+    cudaStream_t stream = NULL;
+    int highest = 0;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetStreamPriorityRange(NULL, &highest);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                             highest);
+    int status = leat__cuda_leave(&visit, error, "making a stream");
+    if (!status)
+        *out = (leat_stream)stream;
+    else if (stream)
+        (void)cudaStreamDestroy(stream);
+    return status;
+}
+
 static void cuda_stream_destroy(leat_device *device, leat_stream stream)
 {
     leat__cuda_visit visit;
@@ -403,4 +423,6 @@ const leat_device_ops leat__cuda_device_ops = {
     .occupy = cuda_occupy,
     .numa_node = cuda_numa_node,
     .stream_check = cuda_stream_check,
+
+    .stream_create_high_priority = cuda_stream_create_high_priority,
 };

@@ -136,6 +136,7 @@ typedef struct cuda_double_call {
     cudaEvent_t event;
     size_t bytes;
     unsigned int flags; /* or the kind of a copy */
+    int priority;       /* of the stream that is made */
 } cuda_double_call;
 
 /*

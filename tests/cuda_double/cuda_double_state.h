@@ -11,6 +11,9 @@
 #define DOUBLE_WINDOW ((size_t)8 << 30)
 #define DOUBLE_RANGES 4096
 
+/* Of streams; the lowest is 0. */
+#define DOUBLE_PRIORITY_HIGHEST (-5)
+
 typedef struct double_device double_device;
 struct CUctx_st;
 

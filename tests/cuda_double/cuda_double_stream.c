@@ -239,15 +239,40 @@ cudaError_t double_drain(struct CUstream_st *stream)
     return host_wait(stream, double_enqueued(stream));
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+static cudaError_t create_stream(const char *name, cudaStream_t *stream,
+                                 unsigned int flags, int priority)
 {
     cudaError_t error = double_enter(
-        __func__, &(cuda_double_call){.flags = flags}, DOUBLE_UNSAFE);
+        name, &(cuda_double_call){.flags = flags, .priority = priority},
+        DOUBLE_UNSAFE);
+    if (!error && priority < DOUBLE_PRIORITY_HIGHEST)
+        error = cudaErrorInvalidValue;
     if (error)
         return double_leave(error);
     atomic_fetch_add_explicit(&double_streams, 1, memory_order_relaxed);
     *stream = make_stream(flags);
     return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    return create_stream(__func__, stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream,
+                                         unsigned int flags, int priority)
+{
+    return create_stream(__func__, stream, flags, priority);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    if (!error && least)
+        *least = 0;
+    if (!error && greatest)
+        *greatest = DOUBLE_PRIORITY_HIGHEST;
+    return double_leave(error);
 }
 
 cudaStream_t cuda_double_stream(void)

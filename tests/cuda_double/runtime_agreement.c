@@ -87,6 +87,9 @@ typedef struct signatures {
     cudaError_t (*memset)(void *, int, size_t);
     cudaError_t (*memset_async)(void *, int, size_t, cudaStream_t);
     cudaError_t (*stream_create)(cudaStream_t *, unsigned int);
+    cudaError_t (*stream_create_with_priority)(cudaStream_t *, unsigned int,
+                                               int);
+    cudaError_t (*get_stream_priority_range)(int *, int *);
     cudaError_t (*stream_destroy)(cudaStream_t);
     cudaError_t (*stream_synchronize)(cudaStream_t);
     cudaError_t (*stream_wait_event)(cudaStream_t, cudaEvent_t, unsigned int);
@@ -142,6 +145,8 @@ const signatures runtime_signatures = {
     cudaMemset,
     cudaMemsetAsync,
     cudaStreamCreateWithFlags,
+    cudaStreamCreateWithPriority,
+    cudaDeviceGetStreamPriorityRange,
     cudaStreamDestroy,
     cudaStreamSynchronize,
     cudaStreamWaitEvent,

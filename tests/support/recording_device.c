@@ -67,6 +67,16 @@ static int device_stream_create(leat_device *device, leat_stream *out)
     return status;
 }
 
+static int device_stream_create_high_priority(leat_device *device,
+                                              leat_stream *out)
+{
+    record(of(device), "create stream of high priority; ");
+    int status = outcome(of(device), "stream_create_high_priority");
+    if (status == LEAT_OK)
+        *out = (leat_stream)++of(device)->streams;
+    return status;
+}
+
 static void device_stream_destroy(leat_device *device, leat_stream stream)
 {
     record(of(device), "destroy stream %zu; ", (size_t)stream);
@@ -135,7 +145,9 @@ void recording_device_init(recording_device *device)
                 .event_record = device_event_record,
                 .stream_wait = device_stream_wait,
                 .event_synchronize = device_event_synchronize,
-                .transform = device_transform},
+                .transform = device_transform,
+                .stream_create_high_priority =
+                    device_stream_create_high_priority},
         .fail_at = -1};
     device->base.ops = &device->ops;
 }

@@ -177,6 +177,12 @@ struct leat_device_ops {
      * other threads. Errors: LEAT_EINVAL, with the reason. May be NULL.
      */
     int (*stream_check)(leat_device *device, leat_stream stream, int is_kept);
+
+    /**
+     * Creates a stream as stream_create does, whose kernels are scheduled
+     * before those of other streams. May be NULL: leat calls stream_create.
+     */
+    int (*stream_create_high_priority)(leat_device *device, leat_stream *out);
 };
 
 /**
