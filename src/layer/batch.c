@@ -19,9 +19,12 @@ static int create_events(leat_device *device, leat__batch *batch)
     int status = device->ops->event_create(device, &batch->room);
     if (status)
         return status;
-    status = device->ops->event_create(device, &batch->ready);
+    status = device->ops->event_create(device, &batch->copied);
     if (status)
         goto fail_room;
+    status = device->ops->event_create(device, &batch->ready);
+    if (status)
+        goto fail_copied;
     /* One stream is common; further ones get theirs when they come. */
     status = device->ops->event_create(device, &batch->consumed[0]);
     if (status)
@@ -31,6 +34,8 @@ static int create_events(leat_device *device, leat__batch *batch)
 
 fail_ready:
     device->ops->event_destroy(device, batch->ready);
+fail_copied:
+    device->ops->event_destroy(device, batch->copied);
 fail_room:
     device->ops->event_destroy(device, batch->room);
     return status;
@@ -86,6 +91,7 @@ void leat__batch_finish(leat__batch *batch)
     leat_device *device = batch->slab->device;
     if (!device->ops->unified) {
         device->ops->event_destroy(device, batch->room);
+        device->ops->event_destroy(device, batch->copied);
         device->ops->event_destroy(device, batch->ready);
         for (int i = 0; i < batch->events; i++)
             device->ops->event_destroy(device, batch->consumed[i]);
@@ -145,11 +151,14 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
     batch->top_capacity = capacity;
 }
 
-/* Streams may still read the memory about to be freed. */
-static int await_consumers(leat__batch *batch)
+/* Streams may still use the memory about to be freed; one of them a transform
+ * whose top nobody waited for. */
+static int await_streams(leat__batch *batch)
 {
     leat_device *device = batch->slab->device;
     int status = LEAT_OK;
+    if (batch->is_transformed && !batch->is_awaited)
+        status = device->ops->event_synchronize(device, batch->ready);
     for (int i = 0; i < batch->nconsumed && !status; i++)
         status = device->ops->event_synchronize(device, batch->consumed[i]);
     return status;
@@ -267,7 +276,7 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
     bool is_top_small = shape->top_bytes > batch->top_capacity;
     if (!is_host_small && !is_top_small)
         return LEAT_OK;
-    int status = await_consumers(batch);
+    int status = await_streams(batch);
     if (!status && is_host_small)
         status = grow_host(batch, shape->bytes, 0);
     if (!status && is_top_small)
@@ -279,7 +288,7 @@ int leat__batch_extend(leat__batch *batch, size_t bytes, size_t kept)
 {
     if (bytes <= batch->capacity)
         return LEAT_OK;
-    int status = await_consumers(batch);
+    int status = await_streams(batch);
     if (!status)
         status = grow_host(batch, bytes + bytes / 4, kept);
     /* A reserve for the next batch, where there is room for it. */

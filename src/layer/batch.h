@@ -99,10 +99,15 @@ typedef struct leat__batch {
     leat__batch_budget *budget; /* borrowed; NULL: none */
     bool is_lazy;               /* nothing has populated the memory yet */
     bool has_room;              /* the last upload recorded `room` */
-    int size;                   /* samples there is room for */
-    int slot;                   /* its index among its device's batches */
-    leat_event room; /* its last contents are read, the upload begins */
-    leat_event ready;
+    bool is_transformed; /* and had a transform after its copy: then the host
+                             side is free at `copied`, else at `ready` */
+    bool is_awaited;     /* a consumer waited for `ready`, or its stream does:
+                             its use ends after the transform */
+    int size;            /* samples there is room for */
+    int slot;            /* its index among its device's batches */
+    leat_event room;     /* its last contents are read, the upload begins */
+    leat_event copied;   /* the copy is over; recorded before a transform */
+    leat_event ready;    /* all of the upload is over */
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */
     int nconsumed; /* and how many the next upload waits for */

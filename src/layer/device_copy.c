@@ -1,3 +1,19 @@
+/*
+ * DESIGN. An upload is enqueued in one go under the lock of all queues:
+ *
+ *     copies       wait consumed | copy | record copied |
+ *     transforms                                  wait copied | transform |
+ *                                                 record ready
+ *
+ * Without a transform `ready` comes right after the copy, and `copied` is not
+ * used. A copy waits for the consumers of what it overwrites, never for a
+ * transform that they wait for anyway; so the bus is idle only where consumers
+ * or the host are late. The host side is free once the copy is over.
+ *
+ * `consumed` covers the transform of the former contents, because a consumer
+ * waits for `ready`. Where none did, since the batch came back undelivered, the
+ * next copy waits for `ready` itself.
+ */
 #include "layer/device_copy.h"
 #include "base/clock.h"
 #include "base/counter.h"
@@ -14,9 +30,20 @@ static int upload_means(leat__device_copy *copy, const void *means,
     if (status)
         return status;
     status = device->ops->copy(device, copy->means, means, copy->mean_bytes,
-                               LEAT_COPY_TO_DEVICE, copy->stream);
-    int waited = device->ops->stream_synchronize(device, copy->stream);
+                               LEAT_COPY_TO_DEVICE, copy->copies);
+    int waited = device->ops->stream_synchronize(device, copy->copies);
     return status ? status : waited;
+}
+
+static int create_transforms(leat__device_copy *copy)
+{
+    const leat_device_ops *ops = copy->device->ops;
+    int status =
+        ops->stream_create_high_priority
+            ? ops->stream_create_high_priority(copy->device, &copy->transforms)
+            : ops->stream_create(copy->device, &copy->transforms);
+    copy->has_transforms = !status;
+    return status;
 }
 
 static int init_transform(leat__device_copy *copy,
@@ -27,6 +54,9 @@ static int init_transform(leat__device_copy *copy,
                           "%s has no transform of its own: transform_on must "
                           "be CPU",
                           copy->device->name);
+    int status = create_transforms(copy);
+    if (status)
+        return status;
     copy->transform = (leat_device_transform){
         .mean_values = plan->mean_values,
         .mean_height = plan->mean_height,
@@ -35,7 +65,6 @@ static int init_transform(leat__device_copy *copy,
         .top_type = plan->top_type,
         .layout = plan->layout,
     };
-    int status = LEAT_OK;
     if (plan->mean)
         status = upload_means(copy, plan->mean,
                               (size_t)channels * (size_t)plan->mean_height *
@@ -56,8 +85,8 @@ int leat__device_copy_init(leat__device_copy *copy, leat_device *device,
     int status = leat__mutex_init(&copy->lock);
     copy->has_lock = !status;
     if (!status && !device->ops->unified) {
-        status = device->ops->stream_create(device, &copy->stream);
-        copy->has_stream = !status;
+        status = device->ops->stream_create(device, &copy->copies);
+        copy->has_copies = !status;
     }
     if (!status && shape->is_cropped)
         status = init_transform(copy, leat__transformer_plan(transformer),
@@ -70,8 +99,10 @@ void leat__device_copy_finish(leat__device_copy *copy)
     leat_device *device = copy->device;
     if (copy->means)
         device->ops->free(device, copy->means, copy->mean_bytes);
-    if (copy->has_stream)
-        device->ops->stream_destroy(device, copy->stream);
+    if (copy->has_transforms)
+        device->ops->stream_destroy(device, copy->transforms);
+    if (copy->has_copies)
+        device->ops->stream_destroy(device, copy->copies);
     if (copy->has_lock)
         pthread_mutex_destroy(&copy->lock);
 }
@@ -114,7 +145,7 @@ static int enqueue_copy(leat__device_copy *copy, leat__batch *batch)
     status = device->ops->copy(
         device, (char *)batch->slab->device_memory + batch->offset,
         (char *)batch->slab->host + batch->offset, batch->shape.bytes,
-        LEAT_COPY_TO_DEVICE, copy->stream);
+        LEAT_COPY_TO_DEVICE, copy->copies);
     note_waiter(copy, -1);
     leat__trace_end();
     return status;
@@ -137,9 +168,43 @@ static int enqueue_kernel(leat__device_copy *copy, const leat__batch *batch)
     job.height = crops->image[1];
     job.width = crops->image[2];
     leat__trace_begin(LEAT__SPAN_KERNEL);
-    int status = copy->device->ops->transform(copy->device, &job, copy->stream);
+    int status =
+        copy->device->ops->transform(copy->device, &job, copy->transforms);
     leat__trace_end();
     return status;
+}
+
+/* What reads or writes the former contents; `room` is where it ends. */
+static int enqueue_waits(leat__device_copy *copy, leat__batch *batch)
+{
+    leat_device *device = copy->device;
+    int status = LEAT_OK;
+    batch->has_room = false;
+    if (batch->is_transformed && !batch->is_awaited)
+        status = device->ops->stream_wait(device, copy->copies, batch->ready);
+    for (int i = 0; i < batch->nconsumed && !status; i++)
+        status =
+            device->ops->stream_wait(device, copy->copies, batch->consumed[i]);
+    if (!status && batch->nconsumed > 0) {
+        status = device->ops->event_record(device, batch->room, copy->copies);
+        batch->has_room = !status;
+    }
+    if (!status)
+        batch->nconsumed = 0;
+    return status;
+}
+
+/* On the stream of transforms, after the copy. */
+static int enqueue_transform(leat__device_copy *copy, leat__batch *batch)
+{
+    leat_device *device = copy->device;
+    int status = device->ops->event_record(device, batch->copied, copy->copies);
+    batch->is_transformed = !status;
+    batch->is_awaited = false;
+    if (!status)
+        status =
+            device->ops->stream_wait(device, copy->transforms, batch->copied);
+    return status ? status : enqueue_kernel(copy, batch);
 }
 
 int leat__device_copy_upload(leat__device_copy *copy, leat__batch *batch)
@@ -147,30 +212,26 @@ int leat__device_copy_upload(leat__device_copy *copy, leat__batch *batch)
     leat_device *device = copy->device;
     if (device->ops->unified)
         return LEAT_OK;
-    int status = LEAT_OK;
-    for (int i = 0; i < batch->nconsumed && !status; i++)
-        status =
-            device->ops->stream_wait(device, copy->stream, batch->consumed[i]);
-    batch->has_room = false;
-    if (!status && batch->nconsumed > 0) {
-        status = device->ops->event_record(device, batch->room, copy->stream);
-        batch->has_room = !status;
-    }
     bool has_rows = batch->n > 0;
+    bool transforms = has_rows && batch->shape.is_cropped;
+    int status = enqueue_waits(copy, batch);
     if (!status)
-        batch->nconsumed = 0;
+        batch->is_transformed = false;
     if (!status && has_rows)
         status = enqueue_copy(copy, batch);
-    if (!status && has_rows && batch->shape.is_cropped)
-        status = enqueue_kernel(copy, batch);
+    if (!status && transforms)
+        status = enqueue_transform(copy, batch);
     if (!status)
-        status = device->ops->event_record(device, batch->ready, copy->stream);
+        status = device->ops->event_record(
+            device, batch->ready, transforms ? copy->transforms : copy->copies);
     leat__counter_add(&copy->batches, 1);
     leat__counter_add(&copy->bytes, (int64_t)batch->shape.bytes);
     return status;
 }
 
-int leat__device_copy_await(leat__device_copy *copy, const leat__batch *batch)
+/* The time before `room` is the consumers' of the former contents. */
+static int await_event(leat__device_copy *copy, const leat__batch *batch,
+                       leat_event event)
 {
     leat_device *device = copy->device;
     int status = LEAT_OK;
@@ -179,8 +240,26 @@ int leat__device_copy_await(leat__device_copy *copy, const leat__batch *batch)
     if (status)
         return status;
     note_waiter(copy, 1);
-    status = device->ops->event_synchronize(device, batch->ready);
+    status = device->ops->event_synchronize(device, event);
     note_waiter(copy, -1);
+    return status;
+}
+
+int leat__device_copy_await_host(leat__device_copy *copy,
+                                 const leat__batch *batch)
+{
+    return await_event(copy, batch,
+                       batch->is_transformed ? batch->copied : batch->ready);
+}
+
+int leat__device_copy_await(leat__device_copy *copy, leat__batch *batch,
+                            leat_stream stream)
+{
+    leat_device *device = copy->device;
+    int status = stream == LEAT_HOST
+                     ? await_event(copy, batch, batch->ready)
+                     : device->ops->stream_wait(device, stream, batch->ready);
+    batch->is_awaited = !status;
     return status;
 }
 
@@ -188,7 +267,7 @@ int leat__device_copy_synchronize(leat__device_copy *copy)
 {
     note_waiter(copy, 1);
     int status =
-        copy->device->ops->stream_synchronize(copy->device, copy->stream);
+        copy->device->ops->stream_synchronize(copy->device, copy->copies);
     note_waiter(copy, -1);
     return status;
 }
@@ -243,9 +322,11 @@ void leat__device_copy_wait(leat__device_copy *copy, const leat__batch *batches,
                             int n)
 {
     leat_device *device = copy->device;
-    if (!copy->has_stream)
+    if (!copy->has_copies)
         return;
-    (void)device->ops->stream_synchronize(device, copy->stream);
+    (void)device->ops->stream_synchronize(device, copy->copies);
+    if (copy->has_transforms)
+        (void)device->ops->stream_synchronize(device, copy->transforms);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < batches[i].nconsumed; k++)
             (void)device->ops->event_synchronize(device,

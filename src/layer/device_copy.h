@@ -16,8 +16,13 @@
  */
 typedef struct leat__device_copy {
     leat_device *device;
-    leat_stream stream; /* the layer's own */
-    bool has_stream;
+    /* The layer's own streams. A transform has one of high priority, so that
+       the bus never waits for a kernel; it exists where the device transforms.
+     */
+    leat_stream copies;
+    leat_stream transforms;
+    bool has_copies;
+    bool has_transforms;
     /* The device's transform: the values that all batches share. */
     leat_device_transform transform;
     void *means; /* on the device; NULL: none */
@@ -45,8 +50,9 @@ int leat__device_copy_init(leat__device_copy *device_copy, leat_device *device,
 void leat__device_copy_finish(leat__device_copy *device_copy);
 
 /*
- * Enqueues the upload, and the transform, of a batch after the last use of its
- * memory's former contents. One caller at a time. Errors: LEAT_EDEVICE.
+ * Enqueues the upload of a batch after the last use of its memory's former
+ * contents, and its transform after that. One caller at a time. Errors:
+ * LEAT_EDEVICE.
  */
 int leat__device_copy_upload(leat__device_copy *device_copy,
                              leat__batch *batch);
@@ -60,13 +66,20 @@ int leat__device_copy_mark(leat__device_copy *device_copy, leat__batch *batch,
                            const leat_stream *streams, int n);
 
 /*
- * Waits until the batch's last upload is over. Any thread. Errors:
- * LEAT_EDEVICE.
+ * The batch's consumer waits until its tops are there: the thread, for
+ * LEAT_HOST, or else the stream. Errors: LEAT_EDEVICE.
  */
-int leat__device_copy_await(leat__device_copy *device_copy,
-                            const leat__batch *batch);
+int leat__device_copy_await(leat__device_copy *device_copy, leat__batch *batch,
+                            leat_stream stream);
 
-/* Waits for all that was enqueued on its stream. Errors: LEAT_EDEVICE. */
+/*
+ * Waits until the batch's last upload has read the host side, which may then be
+ * filled again. Any thread. Errors: LEAT_EDEVICE.
+ */
+int leat__device_copy_await_host(leat__device_copy *device_copy,
+                                 const leat__batch *batch);
+
+/* Waits for all copies that were enqueued. Errors: LEAT_EDEVICE. */
 int leat__device_copy_synchronize(leat__device_copy *device_copy);
 
 /* Waits until nobody touches the memory of these `n` batches any more. */

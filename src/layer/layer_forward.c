@@ -146,12 +146,9 @@ static leat__device_copy *device_copy(const leat_data_layer *layer)
 static int await(const leat_data_layer *layer, leat__batch *batch,
                  leat_stream stream)
 {
-    leat_device *device = layer->device;
-    if (device->ops->unified)
+    if (layer->device->ops->unified)
         return LEAT_OK;
-    return stream == LEAT_HOST
-               ? leat__device_copy_await(device_copy(layer), batch)
-               : device->ops->stream_wait(device, stream, batch->ready);
+    return leat__device_copy_await(device_copy(layer), batch, stream);
 }
 
 /* A top as the batch has it: shape, and where it begins. */
@@ -232,7 +229,7 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
     }
     bool host = stream == LEAT_HOST;
     if (host)
-        stream = device_copy(layer)->stream;
+        stream = device_copy(layer)->copies;
     status = device->ops->copy(device, to, device_top(batch, i, at.offset),
                                bytes, LEAT_COPY_ON_DEVICE, stream);
     if (!status && host)

@@ -414,6 +414,16 @@ static struct CUstream_st *latest(cudaEvent_t event, int64_t *ticket)
     return on;
 }
 
+/* What is broken where `self` does not wait for `on`. */
+static cuda_double_mutant rule_of_wait(const struct CUstream_st *self,
+                                       const struct CUstream_st *on)
+{
+    if (self->is_callers)
+        return CUDA_DOUBLE_CALLER_DOES_NOT_AWAIT_READY;
+    return on->is_callers ? CUDA_DOUBLE_UPLOAD_DOES_NOT_AWAIT_CONSUMED
+                          : CUDA_DOUBLE_TRANSFORM_DOES_NOT_AWAIT_COPIED;
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags)
 {
@@ -428,10 +438,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     struct CUstream_st *self = double_stream_of(stream);
     if (double_capture_spoil(self))
         return double_leave(cudaErrorStreamCaptureIsolation);
-    if (!on || on == self ||
-        is_mutant(self->is_callers
-                      ? CUDA_DOUBLE_CALLER_DOES_NOT_AWAIT_READY
-                      : CUDA_DOUBLE_UPLOAD_DOES_NOT_AWAIT_CONSUMED))
+    if (!on || on == self || is_mutant(rule_of_wait(self, on)))
         return cudaSuccess;
     return double_leave(double_enqueue(
         self, (double_operation){
@@ -483,13 +490,15 @@ cudaError_t cuda_double_launch(void (*body)(void *), void *argument,
         abort();
     if (bytes)
         memcpy(copy, argument, bytes);
+    struct CUstream_st *on = double_stream_of(stream);
+    if (!on->is_callers && is_mutant(CUDA_DOUBLE_TRANSFORM_ON_ANOTHER_STREAM))
+        on = double_stream_of(NULL);
     return double_leave(
-        double_enqueue(double_stream_of(stream),
-                       (double_operation){.kind = DOUBLE_KERNEL,
-                                          .body = body,
-                                          .argument = copy,
-                                          .argument_bytes = bytes,
-                                          .cost = (int64_t)(us * 1e3)}));
+        double_enqueue(on, (double_operation){.kind = DOUBLE_KERNEL,
+                                              .body = body,
+                                              .argument = copy,
+                                              .argument_bytes = bytes,
+                                              .cost = (int64_t)(us * 1e3)}));
 }
 
 static void set_held(struct CUstream_st *self, int held)

@@ -138,6 +138,94 @@ START_TEST(a_device_transform_uploads_bytes_and_computes_once)
 }
 END_TEST
 
+/* The stream on which `event` was recorded before call `i`. */
+static cudaStream_t recorded_on(const cuda_double_call *call, int i,
+                                cudaEvent_t event)
+{
+    while (i-- > 0) {
+        if (call[i].event == event &&
+            stage_is_call(&call[i], "cudaEventRecord"))
+            return call[i].stream;
+    }
+    return NULL;
+}
+
+/*
+ * Copies wait for consumers alone; transforms, on a stream of the highest
+ * priority, for the copy that comes right before them.
+ */
+START_TEST(no_copy_waits_for_a_transform)
+{
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    stage_options.prefetch = 1 + _i;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < STAGE_STEPS; i++)
+        stage_forward(&fixture, stage_stream[0]);
+    layer_fixture_close(&fixture);
+    int n, urgent = 0, copy_waits = 0, transform_waits = 0, launches = 0;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    cudaStream_t copies = NULL, transforms = NULL;
+    for (int i = 0; i < n; i++) {
+        if (stage_is_call(&call[i], "cudaMemcpyAsync"))
+            copies = call[i].stream;
+        if (stage_is_call(&call[i], "cuda_double_launch"))
+            transforms = call[i].stream;
+    }
+    ck_assert_ptr_nonnull(copies);
+    ck_assert_ptr_nonnull(transforms);
+    ck_assert_ptr_ne(copies, transforms);
+    for (int i = 0; i < n; i++) {
+        urgent += stage_is_call(&call[i], "cudaStreamCreateWithPriority") &&
+                  call[i].priority == -5 &&
+                  call[i].flags == cudaStreamNonBlocking;
+        launches += stage_is_call(&call[i], "cuda_double_launch");
+        if (!stage_is_call(&call[i], "cudaStreamWaitEvent"))
+            continue;
+        cudaStream_t other = recorded_on(call, i, call[i].event);
+        if (call[i].stream == copies) {
+            ck_assert_ptr_eq(other, stage_stream[0]);
+            copy_waits++;
+        } else if (call[i].stream == transforms) {
+            ck_assert_ptr_eq(other, copies);
+            transform_waits++;
+        } else {
+            ck_assert_ptr_eq(other, transforms);
+        }
+    }
+    ck_assert_int_eq(urgent, 1);
+    ck_assert_int_eq(transform_waits, launches);
+    /* The first ones overwrite nothing. */
+    ck_assert_int_ge(copy_waits, launches - stage_options.prefetch - 1);
+    ck_assert_int_le(copy_waits, launches);
+}
+END_TEST
+
+/* Copies of 100 us, transforms of so many: the longer ones are all that shows.
+ */
+START_TEST(transforms_and_copies_overlap)
+{
+    static const double transform_us[] = {10, 90, 250};
+    const double us = transform_us[_i];
+    const double longer = us > 100 ? us : 100;
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
+    stage_options.prefetch = 2;
+    cuda_double_set_bus(0, 100);
+    /* Each element of the top is read as 1 byte and written as 4. */
+    cuda_double_set_memory_bus(5 * STAGE_BATCH * LAYER_FIXTURE_PIXELS /
+                               (us * 1e3));
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    double begin = cuda_double_time(stage_stream[0]);
+    for (int i = 0; i < STAGE_STEPS; i++)
+        stage_forward(&fixture, stage_stream[0]);
+    double took = cuda_double_time(stage_stream[0]) - begin;
+    double ideal = STAGE_STEPS * longer + (us < 100 ? us : 100);
+    ck_assert_double_ge(took, ideal - 1);
+    ck_assert_msg(ideal / took >= 0.99, "%g us of %g", took, ideal);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 START_TEST(the_cpu_can_read_what_the_device_computed)
 {
     stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
@@ -217,6 +305,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_device_transform_gives_the_bytes_of_the_cpu, 0,
                         4);
     tcase_add_test(tcase, a_device_transform_uploads_bytes_and_computes_once);
+    tcase_add_loop_test(tcase, no_copy_waits_for_a_transform, 0, 3);
+    tcase_add_loop_test(tcase, transforms_and_copies_overlap, 0, 3);
     tcase_add_test(tcase, the_cpu_can_read_what_the_device_computed);
     tcase_add_test(tcase, doubles_are_not_made_on_a_device);
     return suite_run(suite);

@@ -1,6 +1,7 @@
 /* Shapes laid out in a batch's memory, and what a batch records. */
 #include "base/thread.h"
 #include "layer/batch.h"
+#include "support/recording_device.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -223,6 +224,30 @@ START_TEST(a_batch_that_is_too_small_gets_memory_of_its_own)
 }
 END_TEST
 
+/* Growth goes no further here: it is only asked what it waits for. */
+START_TEST(a_growing_batch_waits_for_the_streams_that_use_its_memory)
+{
+    recording_device device;
+    recording_device_init(&device);
+    leat__slab there = {.device = &device.base};
+    leat__batch one = {.slab = &there,
+                       .ready = 52,
+                       .consumed = {61, 62},
+                       .nconsumed = 2,
+                       .is_transformed = true,
+                       .is_awaited = true};
+    device.fail_at = 1;
+    ck_assert_int_eq(leat__batch_extend(&one, BYTES, 0), LEAT_EDEVICE);
+    ck_assert_str_eq(recording_device_look(&device), "sync 61; sync 62; ");
+    /* Its consumers say nothing of a transform for which none waited. */
+    one.is_awaited = false;
+    device.fail_at = 2;
+    ck_assert_int_eq(leat__batch_extend(&one, BYTES, 0), LEAT_EDEVICE);
+    ck_assert_str_eq(recording_device_look(&device),
+                     "sync 52; sync 61; sync 62; ");
+}
+END_TEST
+
 static void *await_shape(void *out)
 {
     *(int *)out = leat__batch_wait_shape(&batch);
@@ -269,6 +294,8 @@ int main(void)
     tcase_add_test(tcase, nothing_of_the_contents_before_is_left);
     tcase_add_test(tcase, a_key_that_does_not_last_is_copied);
     tcase_add_test(tcase, a_batch_that_is_too_small_gets_memory_of_its_own);
+    tcase_add_test(tcase,
+                   a_growing_batch_waits_for_the_streams_that_use_its_memory);
     tcase_add_test(tcase,
                    those_who_wait_for_a_shape_learn_whether_there_is_one);
     return suite_run(suite);

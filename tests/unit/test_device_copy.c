@@ -12,7 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOM = 51, READY = 52, CONSUMED = 61, BYTES = 300, OFFSET = 100 };
+enum {
+    ROOM = 51,
+    READY = 52,
+    COPIED = 53,
+    CONSUMED = 61,
+    TRANSFORMS = 5, /* the stream of transforms; that of copies is 1 */
+    BYTES = 300,
+    OFFSET = 100
+};
 
 static recording_device device;
 static leat__device_copy device_copy;
@@ -52,6 +60,7 @@ static void set_up(void)
     batch.n = 7;
     batch.room = ROOM;
     batch.ready = READY;
+    batch.copied = COPIED;
     for (int i = 0; i < LEAT__STREAMS_MAX; i++)
         batch.consumed[i] = (leat_event)CONSUMED + (leat_event)i;
     begin_device_copy();
@@ -115,14 +124,79 @@ START_TEST(pageable_memory_is_copied_once_it_is_free)
 }
 END_TEST
 
-START_TEST(a_device_transforms_after_the_copy)
+/* Batches of crops, whose tops are in `memory`. */
+static void transform_batches(void)
 {
-    leat__slab top = {.device_memory = memory};
+    static leat__slab top = {.device_memory = memory};
     batch.shape.is_cropped = 1;
     batch.top_slab = &top;
+    device_copy.transforms = TRANSFORMS;
+}
+
+/* On a stream of its own, so that no later copy waits for it. */
+START_TEST(a_device_transforms_after_the_copy)
+{
+    transform_batches();
+    use_streams(1);
     ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
-    assert_calls("copy 300 to the device on 1; transform 7 on 1; "
-                 "record 52 on 1; ");
+    assert_calls("1 waits for 61; record 51 on 1; "
+                 "copy 300 to the device on 1; record 53 on 1; "
+                 "5 waits for 53; transform 7 on 5; record 52 on 5; ");
+}
+END_TEST
+
+START_TEST(
+    the_host_side_is_free_after_the_copy_and_the_tops_after_the_transform)
+{
+    transform_batches();
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
+    (void)recording_device_look(&device);
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch), 0);
+    assert_calls("sync 53; ");
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, LEAT_HOST),
+                     0);
+    assert_calls("sync 52; ");
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, 7), 0);
+    assert_calls("7 waits for 52; ");
+    /* A batch without rows has no transform. */
+    batch.n = 0;
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
+    assert_calls("record 52 on 1; ");
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch), 0);
+    assert_calls("sync 52; ");
+}
+END_TEST
+
+/* It reads what the next copy overwrites, and no consumer has waited for it. */
+START_TEST(a_copy_waits_for_a_transform_that_nobody_waited_for)
+{
+    transform_batches();
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch),
+                         LEAT_OK);
+        assert_calls(i == 0 ? "copy 300 to the device on 1; record 53 on 1; "
+                              "5 waits for 53; transform 7 on 5; "
+                              "record 52 on 5; "
+                            : "1 waits for 52; "
+                              "copy 300 to the device on 1; record 53 on 1; "
+                              "5 waits for 53; transform 7 on 5; "
+                              "record 52 on 5; ");
+    }
+    device.fail_at = 0;
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, 7),
+                     LEAT_EDEVICE);
+    (void)recording_device_look(&device);
+    device.fail_at = 0;
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch),
+                     LEAT_EDEVICE);
+    assert_calls("1 waits for 52; ");
+    /* A copy that never began leaves it as it was. */
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, LEAT_HOST),
+                     LEAT_OK);
+    (void)recording_device_look(&device);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
+    assert_calls("copy 300 to the device on 1; record 53 on 1; "
+                 "5 waits for 53; transform 7 on 5; record 52 on 5; ");
 }
 END_TEST
 
@@ -150,30 +224,38 @@ START_TEST(an_upload_ends_at_the_first_call_that_fails)
         const char *line;
         int nconsumed;
         int has_room;
+        int is_transformed; /* whether one may be under way */
     } cases[] = {
-        {"1 waits for 61; ", "stream_wait failed", 2, 0},
-        {"1 waits for 61; 1 waits for 62; ", "stream_wait failed", 2, 0},
+        {"1 waits for 61; ", "stream_wait failed", 2, 0, 1},
+        {"1 waits for 61; 1 waits for 62; ", "stream_wait failed", 2, 0, 1},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; ",
-         "event_record failed", 2, 0},
+         "event_record failed", 2, 0, 1},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; ",
-         "event_synchronize failed", 0, 1},
+         "event_synchronize failed", 0, 1, 0},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
          "copy 300 to the device on 1; ",
-         "copy failed", 0, 1},
+         "copy failed", 0, 1, 0},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
-         "copy 300 to the device on 1; transform 7 on 1; ",
-         "transform failed", 0, 1},
+         "copy 300 to the device on 1; record 53 on 1; ",
+         "event_record failed", 0, 1, 0},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
-         "copy 300 to the device on 1; transform 7 on 1; record 52 on 1; ",
-         "event_record failed", 0, 1},
+         "copy 300 to the device on 1; record 53 on 1; 5 waits for 53; ",
+         "stream_wait failed", 0, 1, 1},
+        {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
+         "copy 300 to the device on 1; record 53 on 1; 5 waits for 53; "
+         "transform 7 on 5; ",
+         "transform failed", 0, 1, 1},
+        {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
+         "copy 300 to the device on 1; record 53 on 1; 5 waits for 53; "
+         "transform 7 on 5; record 52 on 5; ",
+         "event_record failed", 0, 1, 1},
     };
-    leat__slab top = {.device_memory = memory};
     slab.is_pageable = 1;
-    batch.shape.is_cropped = 1;
-    batch.top_slab = &top;
+    transform_batches();
     for (int n = 0; n < (int)(sizeof(cases) / sizeof(cases[0])); n++) {
         use_streams(2);
         batch.has_room = 1;
+        batch.is_transformed = batch.is_awaited = 1;
         device.fail_at = n;
         ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch),
                          LEAT_EDEVICE);
@@ -181,23 +263,26 @@ START_TEST(an_upload_ends_at_the_first_call_that_fails)
         assert_calls(cases[n].calls);
         ck_assert_int_eq(batch.nconsumed, cases[n].nconsumed);
         ck_assert_int_eq(batch.has_room, cases[n].has_room);
+        ck_assert_int_eq(batch.is_transformed, cases[n].is_transformed);
     }
 }
 END_TEST
 
 START_TEST(a_copy_is_awaited_from_its_begin_to_its_end)
 {
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
+                     LEAT_OK);
     assert_calls("sync 52; ");
     batch.has_room = 1;
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
+                     LEAT_OK);
     assert_calls("sync 51; sync 52; ");
     device.fail_at = 0;
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch),
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
                      LEAT_EDEVICE);
     assert_calls("sync 51; ");
     device.fail_at = 1;
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch),
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
                      LEAT_EDEVICE);
     assert_calls("sync 51; sync 52; ");
 }
@@ -303,6 +388,11 @@ START_TEST(the_end_of_all_use_is_awaited)
     device.fail_at = 0;
     leat__device_copy_wait(&device_copy, batches, 2);
     assert_calls("sync stream 1; sync 61; sync 62; sync 71; ");
+    device_copy.transforms = TRANSFORMS;
+    device_copy.has_transforms = 1;
+    leat__device_copy_wait(&device_copy, batches, 1);
+    assert_calls("sync stream 1; sync stream 5; sync 61; sync 62; ");
+    device_copy.has_transforms = 0;
 }
 END_TEST
 
@@ -312,7 +402,7 @@ START_TEST(a_device_in_host_memory_is_asked_for_nothing)
     end_device_copy();
     device.ops.unified = 1;
     begin_device_copy();
-    ck_assert_int_eq(device_copy.has_stream, 0);
+    ck_assert_int_eq(device_copy.has_copies, 0);
     use_streams(1);
     ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 1),
@@ -329,11 +419,15 @@ START_TEST(what_was_made_goes_when_a_call_of_the_beginning_fails)
 {
     static const char *const calls[] = {
         "create stream; ",
-        "create stream; alloc 4; destroy stream 1; ",
-        "create stream; alloc 4; copy 4 to the device on 2; sync stream 2; "
-        "free 4; destroy stream 2; ",
-        "create stream; alloc 4; copy 4 to the device on 3; sync stream 3; "
-        "free 4; destroy stream 3; ",
+        "create stream; create stream of high priority; destroy stream 1; ",
+        "create stream; create stream of high priority; alloc 4; "
+        "destroy stream 3; destroy stream 2; ",
+        "create stream; create stream of high priority; alloc 4; "
+        "copy 4 to the device on 4; sync stream 4; "
+        "free 4; destroy stream 5; destroy stream 4; ",
+        "create stream; create stream of high priority; alloc 4; "
+        "copy 4 to the device on 6; sync stream 6; "
+        "free 4; destroy stream 7; destroy stream 6; ",
     };
     const float mean = 3;
     leat_transform_options options = LEAT_TRANSFORM_OPTIONS_INIT;
@@ -348,7 +442,7 @@ START_TEST(what_was_made_goes_when_a_call_of_the_beginning_fails)
     end_device_copy();
     recording_device_look(&device);
     device.streams = 0;
-    for (int n = 0; n < 4; n++) {
+    for (int n = 0; n < 5; n++) {
         device.fail_at = n;
         ck_assert_int_eq(leat__device_copy_init(&device_copy, &device.base,
                                                 transformer, &cropped),
@@ -393,14 +487,16 @@ START_TEST(the_time_of_copies_and_of_waiting_for_them_counts)
     device.act = work;
     ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     ck_assert_double_ge(busy_seconds(), 1e-3);
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
+                     LEAT_OK);
     ck_assert_double_ge(busy_seconds(), 2e-3);
     ck_assert_int_eq(device_copy.waiters, 0);
     /* Waiting for the slot to come free is no copying. */
     double before = busy_seconds();
     int64_t now = leat__clock_now();
     batch.has_room = 1;
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
+                     LEAT_OK);
     ck_assert_double_le(busy_seconds() - before,
                         1e-9 * (double)(leat__clock_now() - now) - 1e-3);
 }
@@ -412,7 +508,8 @@ static void wait_meanwhile(void)
     device.act = NULL;
     ck_assert_int_eq(device_copy.waiters, 1);
     work();
-    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await_host(&device_copy, &batch),
+                     LEAT_OK);
     ck_assert_int_eq(device_copy.waiters, 1);
     ck_assert_double_ge(busy_seconds(), 1e-3);
     work();
@@ -463,7 +560,7 @@ START_TEST(without_a_mean_nothing_is_uploaded)
 {
     transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
     ck_assert_int_eq(begin_transform(), LEAT_OK);
-    assert_calls("create stream; ");
+    assert_calls("create stream; create stream of high priority; ");
     ck_assert_ptr_null(device_copy.transform.mean);
     ck_assert_ptr_null(device_copy.transform.mean_value);
 }
@@ -475,13 +572,13 @@ START_TEST(mean_values_are_uploaded)
     transform.mean_value = mean_values;
     transform.mean_values = 2;
     ck_assert_int_eq(begin_transform(), LEAT_OK);
-    assert_calls("create stream; alloc 8; copy 8 to the device on 1; "
-                 "sync stream 1; ");
+    assert_calls("create stream; create stream of high priority; alloc 8; "
+                 "copy 8 to the device on 1; sync stream 1; ");
     ck_assert_mem_eq(device_copy.transform.mean_value, mean_values, 8);
     ck_assert_int_eq(device_copy.transform.mean_values, 2);
     ck_assert_ptr_null(device_copy.transform.mean);
     end_device_copy();
-    assert_calls("free 8; destroy stream 1; ");
+    assert_calls("free 8; destroy stream 2; destroy stream 1; ");
 }
 END_TEST
 
@@ -497,12 +594,22 @@ START_TEST(a_mean_image_is_uploaded_whole)
     transform.mean_file = path;
     ck_assert_int_eq(begin_transform(), LEAT_OK);
     unlink(path);
-    assert_calls("create stream; alloc 96; copy 96 to the device on 1; "
-                 "sync stream 1; ");
+    assert_calls("create stream; create stream of high priority; alloc 96; "
+                 "copy 96 to the device on 1; sync stream 1; ");
     ck_assert_mem_eq(device_copy.transform.mean, mean, sizeof(mean));
     ck_assert_ptr_null(device_copy.transform.mean_value);
     ck_assert_int_eq(device_copy.transform.mean_height, 3);
     ck_assert_int_eq(device_copy.transform.mean_width, 4);
+}
+END_TEST
+
+START_TEST(a_device_without_priorities_gives_another_stream)
+{
+    transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
+    device.ops.stream_create_high_priority = NULL;
+    ck_assert_int_eq(begin_transform(), LEAT_OK);
+    assert_calls("create stream; create stream; ");
+    ck_assert_int_eq((int)device_copy.transforms, 2);
 }
 END_TEST
 
@@ -564,6 +671,10 @@ int main(void)
     tcase_add_test(tcase, it_comes_after_all_that_use_the_memory);
     tcase_add_test(tcase, pageable_memory_is_copied_once_it_is_free);
     tcase_add_test(tcase, a_device_transforms_after_the_copy);
+    tcase_add_test(
+        tcase,
+        the_host_side_is_free_after_the_copy_and_the_tops_after_the_transform);
+    tcase_add_test(tcase, a_copy_waits_for_a_transform_that_nobody_waited_for);
     tcase_add_test(tcase, a_batch_without_rows_is_ready_at_once);
     tcase_add_test(tcase, an_upload_ends_at_the_first_call_that_fails);
     tcase_add_test(tcase, a_copy_is_awaited_from_its_begin_to_its_end);
@@ -583,6 +694,7 @@ int main(void)
     tcase_add_test(tcase, without_a_mean_nothing_is_uploaded);
     tcase_add_test(tcase, mean_values_are_uploaded);
     tcase_add_test(tcase, a_mean_image_is_uploaded_whole);
+    tcase_add_test(tcase, a_device_without_priorities_gives_another_stream);
     tcase_add_test(tcase, a_device_without_a_transform_is_refused);
     tcase_add_test(tcase, a_batch_is_described_by_its_shape_and_its_memory);
     return suite_run(suite);
