@@ -100,6 +100,10 @@ devices     deadlock   MUTANT_TICKET_AFTER_LOOK HELP=0 STEPS=3
 device      holds      POOL=2
 device      holds      POOL=2 EARLY
 device      holds      POOL=3
+device      holds      POOL=2 TRANSFORM
+device      holds      POOL=2 TRANSFORM RETURNS
+device      holds      POOL=2 TRANSFORM EARLY
+device      holds      POOL=3 TRANSFORM
 device      assertion  MUTANT_CONSUMED_ON_NEXT_STREAM POOL=2
 device      assertion  MUTANT_CONSUMED_ON_NEXT_STREAM POOL=3
 device      assertion  MUTANT_NO_HOST_WAIT POOL=2
@@ -111,6 +115,12 @@ device      assertion  MUTANT_READY_BEFORE_COPY POOL=2
 device      assertion  MUTANT_ONE_STREAM_RELEASED POOL=2 EARLY
 device      assertion  MUTANT_NO_MARK POOL=2
 device      assertion  MUTANT_DESTROY_WAITS_NOT POOL=2
+device      assertion  MUTANT_TRANSFORM_WAITS_NOT POOL=2 TRANSFORM
+device      assertion  MUTANT_READY_ON_COPIES POOL=2 TRANSFORM
+device      assertion  MUTANT_NO_HOST_WAIT POOL=2 TRANSFORM
+device      assertion  MUTANT_COPY_WAITS_NOT POOL=2 TRANSFORM
+device      assertion  MUTANT_UNAWAITED_IS_OVERWRITTEN POOL=2 TRANSFORM RETURNS
+device      assertion  MUTANT_DESTROY_WAITS_FOR_COPIES_ALONE POOL=2 TRANSFORM
 TABLE
 }
 

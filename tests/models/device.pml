@@ -1,12 +1,15 @@
 /*
- * device.pml: how a batch's memory is handed from the host to the layer's stream,
- * to the caller's streams and back (POOL of 2 or 3), by the events `ready` and
- * `consumed`.
+ * device.pml: how a batch's memory is handed from the host to the layer's streams,
+ * to the caller's streams and back (POOL of 2 or 3), by the events `copied`, `ready`
+ * and `consumed`. With TRANSFORM the device computes a top from what was copied, on a
+ * stream of its own; kernels of the caller read both. With RETURNS the caller gives a
+ * batch back for which neither it nor a stream of its has waited.
  *
  * What stands for what:
  *   worker        await_upload and fill_batch: src/layer/worker.c
  *   upload        leat__device_copy_upload: src/layer/device_copy.c
  *   forward       await and deliver: src/layer/layer_forward.c
+ *   give_unused   count_bad: src/layer/layer_forward.c
  *   mark          leat__device_copy_mark: src/layer/device_copy.c
  *   destroy       leat__prefetcher_destroy, leat__device_copy_wait
  * The queues are channels here; prefetcher.pml has them in full, and several
@@ -14,7 +17,8 @@
  * what was enqueued; waiting for an event means its latest record at the time of
  * the call, and for one that was never recorded nothing.
  *
- * Copies and kernels take two steps, so that what happens in between shows.
+ * Copies, transforms and kernels take two steps, so that what happens in between
+ * shows.
  */
 #ifndef POOL
 #define POOL 2
@@ -29,15 +33,32 @@
 /* Streams: the layer's, and two of the caller's. LEAT_HOST is none of them. */
 #define COPIES 0
 #define HOST 0
+#ifdef TRANSFORM
+#define TRANSFORMS 3
+#define STREAMS 4
+#else
 #define STREAMS 3
+#endif
 
 /* Events of batch s; and one of the caller's own. */
 #define READY(s) (s)
 #define CONSUMED(s, k) (POOL + 2 * (s) + (k))
 #define OWN (3 * POOL)
+#ifdef TRANSFORM
+#define COPIED(s) (3 * POOL + 1 + (s))
+#define EVENTS (4 * POOL + 1)
+#else
 #define EVENTS (3 * POOL + 1)
+#endif
 
-mtype = {WAIT, RECORD, COPY, KERNEL};
+/* When the host side may be filled again. */
+#ifdef TRANSFORM
+#define FREE_AT(s) COPIED(s)
+#else
+#define FREE_AT(s) READY(s)
+#endif
+
+mtype = {WAIT, RECORD, COPY, COMPUTE, KERNEL};
 chan stream[STREAMS] = [DEPTH] of {mtype, byte, byte};
 bit busy[STREAMS];
 
@@ -52,6 +73,13 @@ bit joined;
 /* Which of the sequence is on either side of a batch. */
 byte host[POOL] = GARBAGE;
 byte device[POOL] = GARBAGE;
+#ifdef TRANSFORM
+byte top[POOL] = GARBAGE;
+bit awaited[POOL] = 1;
+#define TOP(s) top[s]
+#else
+#define TOP(s) device[s]
+#endif
 byte number[POOL];
 byte nconsumed[POOL];
 bit freed;
@@ -108,12 +136,26 @@ end:
             x = 0;
             t = 0
         }
+#ifdef TRANSFORM
     :: atomic {
-           stream[me]?KERNEL(x, t) -> busy[me] = 1;
-           assert(!freed && device[x] == t)
+           stream[me]?COMPUTE(x, t) -> busy[me] = 1;
+           assert(!freed && device[x] == t);
+           top[x] = GARBAGE
        };
         atomic {
             assert(!freed && device[x] == t);
+            top[x] = t;
+            busy[me] = 0;
+            x = 0;
+            t = 0
+        }
+#endif
+    :: atomic {
+           stream[me]?KERNEL(x, t) -> busy[me] = 1;
+           assert(!freed && device[x] == t && TOP(x) == t)
+       };
+        atomic {
+            assert(!freed && device[x] == t && TOP(x) == t);
             busy[me] = 0;
             x = 0;
             t = 0
@@ -121,10 +163,34 @@ end:
     od
 }
 
-/* Wait, copy and `ready` are enqueued under device_queues' lock, in one go. */
+#ifdef TRANSFORM
+/* What reads the former top ended before the copy, and so before `copied`. */
+inline transform(s)
+{
+    record(COPIED(s), COPIES);
+    awaited[s] = 0;
+#ifndef MUTANT_TRANSFORM_WAITS_NOT
+    stream_wait(TRANSFORMS, COPIED(s));
+#endif
+    stream[TRANSFORMS]!COMPUTE(s, number[s]);
+#ifdef MUTANT_READY_ON_COPIES
+    record(READY(s), COPIES)
+#else
+    record(READY(s), TRANSFORMS)
+#endif
+}
+#endif
+
+/* An upload is enqueued under device_queues' lock, in one go. */
 inline upload(s)
 {
     atomic {
+#if defined(TRANSFORM) && !defined(MUTANT_UNAWAITED_IS_OVERWRITTEN)
+        if
+        :: !awaited[s] -> stream_wait(COPIES, READY(s))
+        :: else
+        fi;
+#endif
 #ifndef MUTANT_COPY_WAITS_NOT
         if
         :: nconsumed[s] > 0 -> stream_wait(COPIES, CONSUMED(s, 0))
@@ -141,7 +207,11 @@ inline upload(s)
         stream[COPIES]!COPY(s, number[s])
 #else
         stream[COPIES]!COPY(s, number[s]);
+#ifdef TRANSFORM
+        transform(s)
+#else
         record(READY(s), COPIES)
+#endif
 #endif
     }
 }
@@ -158,7 +228,7 @@ proctype worker()
            next_number++
        };
 #ifndef MUTANT_NO_HOST_WAIT
-        event_synchronize(READY(s));
+        event_synchronize(FREE_AT(s));
 #endif
         host[s] = GARBAGE;
         host[s] = number[s];
@@ -204,6 +274,15 @@ inline use_on_two_streams(s)
     }
 }
 
+/* Its batch is refused, before any stream is made to wait for it. */
+inline give_unused()
+{
+    ready_batches?s;
+    forwards++;
+    free_batches!s;
+    s = 0
+}
+
 proctype caller()
 {
     byte current = NONE;
@@ -211,6 +290,9 @@ proctype caller()
     do
     :: forwards == FORWARDS -> break
     :: break
+#ifdef RETURNS
+    :: atomic { forwards < FORWARDS && current == NONE -> give_unused() }
+#endif
     :: forwards < FORWARDS ->
         /* Another stream each time, or the same, or none. */
         atomic {
@@ -247,12 +329,17 @@ proctype caller()
             :: else -> stream_wait(at, READY(current))
             fi;
 #endif
+#ifdef TRANSFORM
+            awaited[current] = 1;
+#endif
 #ifdef MUTANT_CONSUMED_AT_DELIVERY
             mark(current, at)
 #endif
         };
         if
-        :: at == HOST -> assert(device[current] == number[current])
+        :: at == HOST ->
+            assert(device[current] == number[current] &&
+                   TOP(current) == number[current])
         :: at != HOST -> stream[at]!KERNEL(current, number[current])
 #ifdef EARLY
         /* Released early, over two streams. */
@@ -270,6 +357,9 @@ proctype caller()
 #endif
 #ifndef MUTANT_DESTROY_WAITS_NOT
     atomic { empty(stream[COPIES]) && !busy[COPIES] };
+#if defined(TRANSFORM) && !defined(MUTANT_DESTROY_WAITS_FOR_COPIES_ALONE)
+    atomic { empty(stream[TRANSFORMS]) && !busy[TRANSFORMS] };
+#endif
     for (s : 0 .. POOL - 1) {
         if
         :: nconsumed[s] > 0 -> event_synchronize(CONSUMED(s, 0))
@@ -295,6 +385,9 @@ init
         run run_stream(0);
         run run_stream(1);
         run run_stream(2);
+#ifdef TRANSFORM
+        run run_stream(TRANSFORMS);
+#endif
         run worker();
         run caller()
     }
