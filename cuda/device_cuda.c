@@ -290,6 +290,37 @@ static int cuda_occupy(leat_device *device, double seconds, leat_stream stream)
     return leat__cuda_leave(&visit, error, "launching a kernel");
 }
 
+static int cuda_stream_hold(leat_device *device, const uint32_t *release,
+                            double seconds, leat_stream stream)
+{
+    leat__cuda_visit visit;
+    void *mapped = NULL;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaHostGetDevicePointer(&mapped, (void *)release, 0);
+    if (error == cudaSuccess)
+        error = leat__cuda_hold_launch(mapped, seconds, (cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, "holding a stream");
+}
+
+static int cuda_kernel_copy(leat_device *device, void *to, const void *from,
+                            size_t bytes, leat_copy_direction direction,
+                            leat_stream stream)
+{
+    leat__cuda_visit visit;
+    void *mapped = NULL;
+    int is_upload = direction == LEAT_COPY_TO_DEVICE;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error =
+            cudaHostGetDevicePointer(&mapped, is_upload ? (void *)from : to, 0);
+    if (error == cudaSuccess)
+        error = leat__cuda_copy_launch(is_upload ? to : mapped,
+                                       is_upload ? mapped : from, bytes,
+                                       (cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, "launching a copy");
+}
+
 static int cuda_event_elapsed(leat_device *device, leat_event from,
                               leat_event to, double *out)
 {
@@ -423,6 +454,8 @@ const leat_device_ops leat__cuda_device_ops = {
     .occupy = cuda_occupy,
     .numa_node = cuda_numa_node,
     .stream_check = cuda_stream_check,
-
     .stream_create_high_priority = cuda_stream_create_high_priority,
+    .stream_hold = cuda_stream_hold,
+    .kernel_copy = cuda_kernel_copy,
+    .host_alloc_on = leat__cuda_memory_host_alloc_on,
 };

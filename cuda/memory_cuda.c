@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Kernels for measurements reach it, too. */
+#define REGISTER_FLAGS (cudaHostRegisterPortable | cudaHostRegisterMapped)
+
 #define LONG_BITS (8 * (int)sizeof(long))
 
 static leat__cuda_device *own(leat_device *device)
@@ -24,7 +27,7 @@ static leat__cuda_device *own(leat_device *device)
 /* A hint: if it is refused, the kernel places the pages. */
 static void prefer_node(void *memory, size_t bytes, int node)
 {
-    if (node < 0)
+    if (node < 0 || node >= LEAT__CUDA_NODES_MAX)
         return;
     unsigned long mask[LEAT__CUDA_NODES_MAX / LONG_BITS] = {0};
     mask[node / LONG_BITS] = 1ul << node % LONG_BITS;
@@ -38,17 +41,16 @@ static size_t at_least_one(size_t bytes)
     return bytes ? bytes : 1;
 }
 
-/* System pages on the device's node, pinned by registration. */
-static cudaError_t pin_pages(const leat__cuda_device *cuda, size_t bytes,
-                             void **out)
+/* System pages on that node, pinned by registration. */
+static cudaError_t pin_pages(int node, size_t bytes, void **out)
 {
     void *memory = leat__alloc_pages(bytes);
     if (!memory)
         return cudaErrorMemoryAllocation;
-    prefer_node(memory, bytes, cuda->node);
+    prefer_node(memory, bytes, node);
     memset(memory, 0, bytes);
     cudaError_t error =
-        cudaHostRegister(memory, at_least_one(bytes), cudaHostRegisterPortable);
+        cudaHostRegister(memory, at_least_one(bytes), REGISTER_FLAGS);
     if (error)
         leat__free_pages(memory, bytes);
     else
@@ -56,11 +58,11 @@ static cudaError_t pin_pages(const leat__cuda_device *cuda, size_t bytes,
     return error;
 }
 
-static cudaError_t alloc_pinned(const leat__cuda_device *cuda, size_t bytes,
-                                void **out)
+static cudaError_t alloc_pinned(const leat__cuda_device *cuda, int node,
+                                size_t bytes, void **out)
 {
     if (cuda->registers)
-        return pin_pages(cuda, bytes, out);
+        return pin_pages(node, bytes, out);
     cudaError_t error =
         cudaHostAlloc(out, at_least_one(bytes), cudaHostAllocPortable);
     if (error == cudaSuccess)
@@ -86,11 +88,18 @@ bool leat__cuda_memory_is_refusal(cudaError_t error)
 
 int leat__cuda_memory_host_alloc(leat_device *device, size_t bytes, void **out)
 {
+    return leat__cuda_memory_host_alloc_on(device, own(device)->node, bytes,
+                                           out);
+}
+
+int leat__cuda_memory_host_alloc_on(leat_device *device, int node, size_t bytes,
+                                    void **out)
+{
     leat__cuda_visit visit;
     void *memory = NULL;
     cudaError_t error = leat__cuda_enter(device, &visit);
     if (error == cudaSuccess)
-        error = alloc_pinned(own(device), bytes, &memory);
+        error = alloc_pinned(own(device), node, bytes, &memory);
     char what[64];
     snprintf(what, sizeof(what), "pinning %zu bytes of host memory", bytes);
     int status = leat__cuda_leave(&visit, error, what);
@@ -178,7 +187,7 @@ cudaError_t leat__cuda_memory_try_pinning(leat__cuda_device *cuda)
     if (error || !supported)
         return error;
     void *page;
-    error = pin_pages(cuda, 1, &page);
+    error = pin_pages(cuda->node, 1, &page);
     cuda->registers = error != cudaErrorNotSupported;
     if (error)
         return error;

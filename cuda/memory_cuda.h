@@ -11,6 +11,8 @@
 
 /* Operations of the device table: the memory is cleared. */
 int leat__cuda_memory_host_alloc(leat_device *device, size_t bytes, void **out);
+int leat__cuda_memory_host_alloc_on(leat_device *device, int node, size_t bytes,
+                                    void **out);
 void leat__cuda_memory_host_free(leat_device *device, void *memory,
                                  size_t bytes);
 int leat__cuda_memory_alloc(leat_device *device, size_t bytes, void **out);

@@ -268,6 +268,99 @@ START_TEST(what_occupies_a_stream_takes_its_time)
 }
 END_TEST
 
+START_TEST(a_held_stream_goes_on_when_it_is_released)
+{
+    find(_i);
+    if (ops->unified || !ops->stream_hold)
+        return;
+    uint32_t *release = (uint32_t *)(void *)host_new(BYTES);
+    unsigned char *host = host_new(BYTES);
+    void *memory = device_new(BYTES);
+    leat_stream stream = stream_new();
+    memset(host, 1, BYTES);
+    *release = 0;
+    ck_assert_int_eq(ops->stream_hold(device, release, 60, stream), LEAT_OK);
+    ck_assert_int_eq(
+        ops->copy(device, memory, host, BYTES, LEAT_COPY_TO_DEVICE, stream),
+        LEAT_OK);
+    /* The copy has not begun, so it takes what is written now. */
+    memset(host, 2, BYTES);
+    __atomic_store_n(release, 1, __ATOMIC_RELEASE);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    memset(host, 3, BYTES);
+    ck_assert_int_eq(
+        ops->copy(device, host, memory, BYTES, LEAT_COPY_TO_HOST, stream),
+        LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    ck_assert(is_filled(host, BYTES, 2));
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, BYTES);
+    ops->host_free(device, host, BYTES);
+    ops->host_free(device, release, BYTES);
+}
+END_TEST
+
+START_TEST(a_held_stream_that_nobody_releases_goes_on_by_itself)
+{
+    find(_i);
+    if (ops->unified || !ops->stream_hold)
+        return;
+    uint32_t *release = (uint32_t *)(void *)host_new(BYTES);
+    leat_stream stream = stream_new();
+    *release = 0;
+    ck_assert_int_eq(ops->stream_hold(device, release, 0.01, stream), LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    ops->stream_destroy(device, stream);
+    ops->host_free(device, release, BYTES);
+}
+END_TEST
+
+START_TEST(a_kernel_reads_and_writes_host_memory)
+{
+    find(_i);
+    if (ops->unified || !ops->kernel_copy)
+        return;
+    unsigned char *host = host_new(BYTES);
+    void *memory = device_new(BYTES);
+    leat_stream stream = stream_new();
+    /* The last few words, and none before or after them. */
+    const size_t begin = 16, end = BYTES - 32;
+    for (size_t i = 0; i < BYTES; i++)
+        host[i] = (unsigned char)(i * 7);
+    ck_assert_int_eq(ops->kernel_copy(device, memory, host, BYTES,
+                                      LEAT_COPY_TO_DEVICE, stream),
+                     LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    memset(host, 0, BYTES);
+    ck_assert_int_eq(ops->kernel_copy(device, host + begin,
+                                      (char *)memory + begin, end - begin,
+                                      LEAT_COPY_TO_HOST, stream),
+                     LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    for (size_t i = 0; i < BYTES; i++)
+        ck_assert_int_eq(host[i],
+                         i >= begin && i < end ? (unsigned char)(i * 7) : 0);
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, BYTES);
+    ops->host_free(device, host, BYTES);
+}
+END_TEST
+
+START_TEST(memory_on_a_node_is_like_other_pinned_memory)
+{
+    find(_i);
+    if (ops->unified || !ops->host_alloc_on)
+        return;
+    for (int node = -1; node < 2; node++) {
+        void *memory;
+        ck_assert_int_eq(ops->host_alloc_on(device, node, BYTES, &memory),
+                         LEAT_OK);
+        ck_assert(is_filled(memory, BYTES, 0));
+        ops->host_free(device, memory, BYTES);
+    }
+}
+END_TEST
+
 /* On its way there and back, in host memory and the device's. */
 typedef struct area {
     unsigned char *host;
@@ -399,6 +492,12 @@ int main(int argc, char **argv)
                         n);
     tcase_add_loop_test(tcase, a_timer_tells_how_long_a_copy_took, 0, n);
     tcase_add_loop_test(tcase, what_occupies_a_stream_takes_its_time, 0, n);
+    tcase_add_loop_test(tcase, a_held_stream_goes_on_when_it_is_released, 0, n);
+    tcase_add_loop_test(
+        tcase, a_held_stream_that_nobody_releases_goes_on_by_itself, 0, n);
+    tcase_add_loop_test(tcase, a_kernel_reads_and_writes_host_memory, 0, n);
+    tcase_add_loop_test(tcase, memory_on_a_node_is_like_other_pinned_memory, 0,
+                        n);
     tcase_add_loop_test(tcase, a_transform_has_the_bits_of_the_cpu, 0, n);
     tcase_add_loop_test(tcase, a_device_that_describes_itself_has_versions, 0,
                         n);

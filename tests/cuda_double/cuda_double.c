@@ -20,6 +20,7 @@ typedef struct memory_range {
 double_device double_devices[CUDA_DOUBLE_DEVICES];
 atomic_int double_eager;
 atomic_int_fast64_t double_bus_latency;
+atomic_int_fast64_t double_call_cost;
 atomic_int double_one_engine;
 _Atomic double double_bus_bandwidth;
 _Atomic double double_memory_bandwidth;
@@ -186,6 +187,8 @@ double_device *double_owner(const void *address)
 
 void *cuda_double_bytes(const void *address)
 {
+    if ((uintptr_t)address & DOUBLE_MAPPED)
+        return (void *)((uintptr_t)address & ~DOUBLE_MAPPED);
     double_device *device = double_owner(address);
     return device ? device->bytes + ((const char *)address - device->window)
                   : NULL;
@@ -342,6 +345,18 @@ cudaError_t cudaHostUnregister(void *memory)
     size_t bytes;
     cudaError_t unpinned = unpin(memory, &bytes);
     return double_leave(error ? error : unpinned);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *memory,
+                                     unsigned int flags)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.flags = flags}, 0);
+    if (!error && (flags || !is_within(pinned, memory, 1)))
+        error = cudaErrorInvalidValue;
+    if (!error)
+        *device = (void *)((uintptr_t)memory | DOUBLE_MAPPED);
+    return double_leave(error);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
@@ -647,6 +662,11 @@ void cuda_double_set_bus(double gb_per_s, double latency_us)
     atomic_store(&double_bus_latency, (int64_t)(latency_us * 1e3));
 }
 
+void cuda_double_set_call(double us)
+{
+    atomic_store(&double_call_cost, (int64_t)(us * 1e3));
+}
+
 void cuda_double_set_memory_bus(double gb_per_s)
 {
     atomic_store(&double_memory_bandwidth, gb_per_s);
@@ -704,6 +724,7 @@ void cuda_double_reset(void)
     cuda_double_set_pinnable(SIZE_MAX);
     cuda_double_set_registers(1);
     cuda_double_set_bus(0, 0);
+    cuda_double_set_call(0);
     cuda_double_set_memory_bus(0);
     cuda_double_set_one_engine(0);
     cuda_double_set_eager(0);

@@ -57,6 +57,8 @@ void cuda_double_set_l2(size_t bytes); /* what a device says; it has none */
 void cuda_double_set_pinnable(size_t bytes);
 void cuda_double_set_registers(int registers); /* 0: no cudaHostRegister */
 void cuda_double_set_bus(double gb_per_s, double latency_us); /* 0: no cost */
+/* The host's time for each call that hands a stream something to do. */
+void cuda_double_set_call(double us);
 /*
  * What a device does with its own memory, bytes read plus written: copies
  * within it, and leat's kernels. 0: no cost.
@@ -172,7 +174,15 @@ cuda_double_living cuda_double_count(void);
 cudaError_t cuda_double_launch(void (*body)(void *), void *argument,
                                size_t bytes, double us, cudaStream_t stream);
 
-/* Where the bytes of a device address are. */
+/*
+ * Enqueues a kernel that ends when the word, as the device calls it, is not 0,
+ * and after `seconds` of real time. In modelled time a release comes after all
+ * that the stream has been handed by then.
+ */
+cudaError_t cuda_double_launch_hold(const uint32_t *release, double seconds,
+                                    cudaStream_t stream);
+
+/* Where the bytes are of a device's address, or of its name for host memory. */
 void *cuda_double_bytes(const void *address);
 
 /* The latest modelled time in nanoseconds that anybody on the host waited for.

@@ -14,21 +14,30 @@
 /* Of streams; the lowest is 0. */
 #define DOUBLE_PRIORITY_HIGHEST (-5)
 
+/* Set in what a device calls a page of host memory, which no host may use. */
+#define DOUBLE_MAPPED ((uintptr_t)1 << 62)
+
 typedef struct double_device double_device;
 struct CUctx_st;
 
 /* One thing for a stream to do. */
 typedef struct double_operation {
     struct double_operation *next;
-    enum { DOUBLE_WAIT, DOUBLE_COPY, DOUBLE_SET, DOUBLE_KERNEL } kind;
+    enum {
+        DOUBLE_WAIT,
+        DOUBLE_COPY,
+        DOUBLE_SET,
+        DOUBLE_KERNEL,
+        DOUBLE_HOLD
+    } kind;
     struct CUstream_st *other; /* WAIT: for its operation `ticket` */
     int64_t ticket;
     char *to;
-    const char *from;
-    void *staged; /* a copy of pageable memory, freed behind it */
+    const char *from; /* HOLD: the word that ends it */
+    void *staged;     /* a copy of pageable memory, freed behind it */
     size_t bytes;
-    int value;
-    int bus; /* 0: none, 1: to the device, 2: to the host */
+    int value; /* HOLD: of the word when it was enqueued */
+    int bus;   /* 0: none, 1: to the device, 2: to the host */
     void (*body)(void *);
     void *argument; /* freed behind it */
     size_t argument_bytes;
@@ -56,6 +65,7 @@ struct CUstream_st {
     int64_t *stamps; /* when each operation ended */
     int64_t room;
     int64_t enqueued;
+    int64_t issued; /* of the last that was enqueued */
     int64_t done;
     int64_t wanted;
     int held;
@@ -96,6 +106,7 @@ extern double_device double_devices[CUDA_DOUBLE_DEVICES];
 extern atomic_int double_eager;
 extern atomic_int double_one_engine;
 extern atomic_int_fast64_t double_bus_latency; /* nanoseconds */
+extern atomic_int_fast64_t double_call_cost;   /* likewise */
 extern _Atomic double double_bus_bandwidth;    /* bytes a nanosecond; 0: free */
 extern _Atomic double double_memory_bandwidth; /* likewise */
 extern atomic_int_fast64_t double_streams, double_events, double_busy;

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* All that were created; a stream that is kept on purpose is no leak. */
 static _Atomic(struct CUstream_st *) newest;
@@ -85,6 +86,33 @@ int64_t double_memory_time(size_t bytes)
     return bandwidth > 0 ? (int64_t)((double)bytes / bandwidth) : 0;
 }
 
+static int64_t real_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The modelled time at which the word, or the time that it may take, ends it.
+ */
+static int64_t end_of_hold(struct CUstream_st *self,
+                           const double_operation *one, int64_t begin)
+{
+    const uint32_t *word = cuda_double_bytes(one->from);
+    if (one->value)
+        return begin;
+    int64_t deadline = real_time() + one->cost;
+    while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
+        if (real_time() >= deadline)
+            return begin + one->cost;
+        nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    }
+    pthread_mutex_lock(&self->lock);
+    int64_t issued = self->issued;
+    pthread_mutex_unlock(&self->lock);
+    return later(begin, issued);
+}
+
 static void execute(struct CUstream_st *self, const double_operation *one)
 {
     double_device *device = self->device;
@@ -94,6 +122,10 @@ static void execute(struct CUstream_st *self, const double_operation *one)
         return;
     }
     double_maybe_lose(device);
+    if (one->kind == DOUBLE_HOLD) {
+        self->now = end_of_hold(self, one, begin);
+        return;
+    }
     if (one->bus)
         begin = take_bus(device, one->bus, begin, bus_time(one->bytes));
     else if (one->kind == DOUBLE_KERNEL && atomic_load(&double_one_engine))
@@ -196,8 +228,10 @@ cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
         abort();
     *one = what;
     one->next = NULL;
+    double_host_time += atomic_load(&double_call_cost);
     one->issued = double_host_time;
     pthread_mutex_lock(&stream->lock);
+    stream->issued = one->issued;
     if (stream->enqueued == stream->room) {
         stream->room = stream->room ? 2 * stream->room : 64;
         stream->stamps = realloc(stream->stamps, (size_t)stream->room *
@@ -499,6 +533,23 @@ cudaError_t cuda_double_launch(void (*body)(void *), void *argument,
                                               .argument = copy,
                                               .argument_bytes = bytes,
                                               .cost = (int64_t)(us * 1e3)}));
+}
+
+cudaError_t cuda_double_launch_hold(const uint32_t *release, double seconds,
+                                    cudaStream_t stream)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.stream = stream}, 0);
+    if (error)
+        return double_leave(error);
+    const uint32_t *word = cuda_double_bytes(release);
+    int is_set = __atomic_load_n(word, __ATOMIC_ACQUIRE) != 0;
+    return double_leave(
+        double_enqueue(double_stream_of(stream),
+                       (double_operation){.kind = DOUBLE_HOLD,
+                                          .value = is_set,
+                                          .from = (const char *)release,
+                                          .cost = (int64_t)(seconds * 1e9)}));
 }
 
 static void set_held(struct CUstream_st *self, int held)

@@ -96,6 +96,7 @@ enum cudaDriverEntryPointQueryResult {
 #define cudaEventDisableTiming 0x02
 #define cudaHostAllocPortable 0x01
 #define cudaHostRegisterPortable 0x01
+#define cudaHostRegisterMapped 0x02
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 
@@ -127,6 +128,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags);
 cudaError_t cudaHostUnregister(void *memory);
+cudaError_t cudaHostGetDevicePointer(void **device, void *memory,
+                                     unsigned int flags);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,

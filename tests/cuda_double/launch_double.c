@@ -4,6 +4,8 @@
 #include "occupy_cuda.h"
 #include "transform_cuda.h"
 
+#include <string.h>
+
 /* Device addresses become those of the bytes, here on the stream's thread. */
 static void transform(void *argument)
 {
@@ -52,4 +54,34 @@ cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
 cudaError_t leat__cuda_occupy_launch(double seconds, cudaStream_t stream)
 {
     return cuda_double_launch(NULL, NULL, 0, 1e6 * seconds, stream);
+}
+
+cudaError_t leat__cuda_hold_launch(const uint32_t *release, double seconds,
+                                   cudaStream_t stream)
+{
+    return cuda_double_launch_hold(release, seconds, stream);
+}
+
+typedef struct copy_job {
+    void *to;
+    const void *from;
+    size_t bytes;
+} copy_job;
+
+static void copy(void *argument)
+{
+    const copy_job *job = argument;
+    memcpy(cuda_double_bytes(job->to), cuda_double_bytes(job->from),
+           job->bytes);
+}
+
+/* Over the bus, without what a copy engine takes to begin. */
+cudaError_t leat__cuda_copy_launch(void *to, const void *from, size_t bytes,
+                                   cudaStream_t stream)
+{
+    double bandwidth = atomic_load(&double_bus_bandwidth);
+    copy_job job = {to, from, bytes};
+    return cuda_double_launch(
+        copy, &job, sizeof(job),
+        bandwidth > 0 ? 1e-3 * (double)bytes / bandwidth : 0, stream);
 }

@@ -61,6 +61,7 @@ IS(CUDA_ERROR_INVALID_VALUE, cudaErrorInvalidValue);
 IS(CUDA_ERROR_INVALID_DEVICE, cudaErrorInvalidDevice);
 IS(CUDA_ERROR_INVALID_CONTEXT, 201);
 IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed);
+IS(cudaHostRegisterMapped, 2);
 
 /* Each is assigned to what the double says it is. */
 typedef struct signatures {
@@ -80,6 +81,7 @@ typedef struct signatures {
     cudaError_t (*free_host)(void *);
     cudaError_t (*host_register)(void *, size_t, unsigned int);
     cudaError_t (*host_unregister)(void *);
+    cudaError_t (*host_get_device_pointer)(void **, void *, unsigned int);
     cudaError_t (*malloc)(void **, size_t);
     cudaError_t (*free)(void *);
     cudaError_t (*memcpy_async)(void *, const void *, size_t,
@@ -139,6 +141,7 @@ const signatures runtime_signatures = {
     cudaFreeHost,
     cudaHostRegister,
     cudaHostUnregister,
+    cudaHostGetDevicePointer,
     cudaMalloc,
     cudaFree,
     cudaMemcpyAsync,

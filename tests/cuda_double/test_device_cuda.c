@@ -397,6 +397,83 @@ START_TEST(timers_tell_the_time_on_the_bus_and_plain_events_do_not)
 }
 END_TEST
 
+/* Seconds of 20 copies of 4000 bytes, from event to event. */
+static double time_copies(uint32_t *release, double limit)
+{
+    const leat_device_ops *ops = device->ops;
+    void *host, *memory;
+    leat_stream stream;
+    leat_event event[2];
+    double seconds = -1;
+    ck_assert_int_eq(ops->host_alloc(device, 4000, &host), LEAT_OK);
+    ck_assert_int_eq(ops->alloc(device, 4000, &memory), LEAT_OK);
+    ck_assert_int_eq(ops->stream_create(device, &stream), LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(ops->timer_create(device, &event[i]), LEAT_OK);
+    ck_assert_int_eq(ops->stream_hold(device, release, limit, stream), LEAT_OK);
+    ck_assert_int_eq(ops->event_record(device, event[0], stream), LEAT_OK);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(
+            ops->copy(device, memory, host, 4000, LEAT_COPY_TO_DEVICE, stream),
+            LEAT_OK);
+    ck_assert_int_eq(ops->event_record(device, event[1], stream), LEAT_OK);
+    if (limit > 1)
+        __atomic_store_n(release, 1, __ATOMIC_RELEASE);
+    ck_assert_int_eq(ops->event_synchronize(device, event[1]), LEAT_OK);
+    ck_assert_int_eq(ops->event_elapsed(device, event[0], event[1], &seconds),
+                     LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ops->event_destroy(device, event[i]);
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, 4000);
+    ops->host_free(device, host, 4000);
+    return seconds;
+}
+
+START_TEST(copies_on_a_held_stream_take_the_bus_and_no_calls)
+{
+    open_device("cuda:0");
+    const leat_device_ops *ops = device->ops;
+    void *release;
+    cuda_double_set_bus(4, 1);
+    cuda_double_set_call(3);
+    cuda_double_set_eager(1);
+    ck_assert_int_eq(ops->host_alloc(device, 4096, &release), LEAT_OK);
+    /* A word that is set already holds nothing: the calls are what takes long.
+     */
+    *(uint32_t *)release = 1;
+    ck_assert_double_eq_tol(time_copies(release, 60), 62e-6, 2e-6);
+    *(uint32_t *)release = 0;
+    ck_assert_double_eq_tol(time_copies(release, 60), 40e-6, 1e-9);
+    /* Nobody releases it: it ends, and what it held goes on. */
+    *(uint32_t *)release = 0;
+    ck_assert_double_eq_tol(time_copies(release, 0.01), 40e-6, 1e-9);
+    ops->host_free(device, release, 4096);
+    check_nothing_lives();
+}
+END_TEST
+
+START_TEST(host_memory_that_is_not_pinned_neither_holds_nor_is_mapped)
+{
+    open_device("cuda:0");
+    const leat_device_ops *ops = device->ops;
+    static uint32_t word[64];
+    void *memory;
+    leat_stream stream;
+    ck_assert_int_eq(ops->alloc(device, sizeof(word), &memory), LEAT_OK);
+    ck_assert_int_eq(ops->stream_create(device, &stream), LEAT_OK);
+    ck_assert_int_eq(ops->stream_hold(device, word, 60, stream), LEAT_EDEVICE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "holding a stream"));
+    ck_assert_int_eq(ops->kernel_copy(device, memory, word, sizeof(word),
+                                      LEAT_COPY_TO_DEVICE, stream),
+                     LEAT_EDEVICE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "launching a copy"));
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, sizeof(word));
+    check_nothing_lives();
+}
+END_TEST
+
 START_TEST(a_description_has_all_of_the_device_or_nothing)
 {
     open_device("cuda:1");
@@ -463,6 +540,9 @@ int main(void)
     tcase_add_loop_test(tcase, a_device_opens_where_pinning_is_refused, 0, 4);
     tcase_add_test(tcase,
                    timers_tell_the_time_on_the_bus_and_plain_events_do_not);
+    tcase_add_test(tcase, copies_on_a_held_stream_take_the_bus_and_no_calls);
+    tcase_add_test(tcase,
+                   host_memory_that_is_not_pinned_neither_holds_nor_is_mapped);
     tcase_add_test(tcase, a_description_has_all_of_the_device_or_nothing);
     tcase_add_test(tcase, device_memory_cannot_be_touched_by_the_host);
     return suite_run(suite);

@@ -1,6 +1,7 @@
 /*
  * The whole tool on a machine that the double plays, as these say:
- * LEAT_DOUBLE_BUS=GB_PER_S,US, LEAT_DOUBLE_MEMORY_BUS=GB_PER_S, of what goes on
+ * LEAT_DOUBLE_BUS=GB_PER_S,US, LEAT_DOUBLE_CALL=US of the host's time,
+ * LEAT_DOUBLE_MEMORY_BUS=GB_PER_S, of what goes on
  * within the device, LEAT_DOUBLE_DEVICES=N,
  * LEAT_DOUBLE_MEMORY=BYTES of each device, LEAT_DOUBLE_L2=BYTES of its cache,
  * LEAT_DOUBLE_ONE_ENGINE=1,
@@ -17,6 +18,7 @@ __attribute__((constructor)) static void build_machine(void)
     double gb_per_s;
     double us;
     const char *bus = getenv("LEAT_DOUBLE_BUS");
+    const char *call = getenv("LEAT_DOUBLE_CALL");
     const char *memory = getenv("LEAT_DOUBLE_MEMORY_BUS");
     const char *bytes = getenv("LEAT_DOUBLE_MEMORY");
     const char *l2 = getenv("LEAT_DOUBLE_L2");
@@ -26,6 +28,8 @@ __attribute__((constructor)) static void build_machine(void)
     const char *mutant = getenv("LEAT_DOUBLE_MUTANT");
     if (bus && sscanf(bus, "%lf,%lf", &gb_per_s, &us) == 2)
         cuda_double_set_bus(gb_per_s, us);
+    if (call)
+        cuda_double_set_call(strtod(call, NULL));
     if (memory)
         cuda_double_set_memory_bus(strtod(memory, NULL));
     if (bytes)

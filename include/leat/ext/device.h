@@ -183,6 +183,28 @@ struct leat_device_ops {
      * before those of other streams. May be NULL: leat calls stream_create.
      */
     int (*stream_create_high_priority)(leat_device *device, leat_stream *out);
+
+    /**
+     * Enqueues work that lasts until the word at `release`, in memory of
+     * host_alloc, is not 0, and at most `seconds`: so what is enqueued after it
+     * begins together, for measurements. May be NULL.
+     */
+    int (*stream_hold)(leat_device *device, const uint32_t *release,
+                       double seconds, leat_stream stream);
+    /**
+     * Enqueues a copy TO_DEVICE or TO_HOST that a kernel makes, which reads or
+     * writes memory of host_alloc over the bus itself, for measurements.
+     * Addresses and `bytes` are multiples of 16. May be NULL.
+     */
+    int (*kernel_copy)(leat_device *device, void *to, const void *from,
+                       size_t bytes, leat_copy_direction direction,
+                       leat_stream stream);
+    /**
+     * The same as host_alloc, with the memory on that NUMA node if it can be
+     * placed there; freed by host_free. May be NULL.
+     */
+    int (*host_alloc_on)(leat_device *device, int node, size_t bytes,
+                         void **out);
 };
 
 /**
