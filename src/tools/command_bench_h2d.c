@@ -1,89 +1,112 @@
 /*
- * command_bench_h2d.c: `leat bench h2d`: the rate of copies to a device over
- * its bus, of pinned and of pageable memory, by one stream and by several.
+ * command_bench_h2d.c: `leat bench h2d`: copies between host memory and
+ * devices over their buses, by the method of nvbandwidth.
  */
-#include "tools/bench/h2d.h"
-#include "tools/bench/pci.h"
+#include "base/suggestion.h"
+#include "tools/bench/h2d_suite.h"
+#include "tools/bench/host_device.h"
 #include "tools/bench/report.h"
 #include "tools/command.h"
 
-enum { MOST_SIZES = 9, MOST_WAYS = 10 };
+#include <math.h>
 
-struct h2d_options {
-    const char *device;
-    int64_t bytes[2]; /* sizes of copies, from and to */
-    int64_t streams;  /* at most */
+struct options {
+    const char *devices;
+    int64_t streams; /* at most */
+    bool has_tests;
     bool json;
 };
 
-struct h2d_bench {
+static struct h2d_suite suite;
+
+static void add_device(const char *name)
+{
     leat_device *device;
-    leat_device_description description;
-    struct pci_device pci;
-    int nsizes;
-    size_t size[MOST_SIZES];
-    int nstreams;
-    int streams[MOST_WAYS / 2];
-    struct h2d_case cases[MOST_SIZES][MOST_WAYS]; /* pinned, then pageable */
-};
-
-/* 4 KiB to 256 MiB by fours, and streams by twos, as far as is asked for. */
-static void choose_cases(struct h2d_bench *bench,
-                         const struct h2d_options *options)
-{
-    const int64_t *bytes = options->bytes;
-    for (size_t size = 4096; size <= (size_t)256 << 20; size *= 4)
-        if ((int64_t)size >= bytes[0] && (int64_t)size <= bytes[1])
-            bench->size[bench->nsizes++] = size;
-    for (int n = 1; n <= (int)options->streams; n *= 2)
-        bench->streams[bench->nstreams++] = n;
-    if (!bench->nsizes)
-        message_fail("no size to measure lies in --bytes %lld:%lld; they are "
-                     "4K, 16K and so on to 256M",
-                     (long long)bytes[0], (long long)bytes[1]);
+    if (suite.ndevices == H2D_MOST_DEVICES)
+        message_fail("more than %d devices", H2D_MOST_DEVICES);
+    output_require(leat_device_find(&device, name));
+    suite.column[suite.ndevices++].device = host_device_of(device);
 }
 
-static void measure_cases(struct h2d_bench *bench, struct h2d *h2d, bool silent)
+/* cuda:0 and on, as far as there are any. */
+static void add_all_devices(void)
 {
-    struct progress progress;
-    int ways = 2 * bench->nstreams;
-    progress_start(&progress, "cases", (int64_t)bench->nsizes * ways, silent);
-    for (int i = 0; i < bench->nsizes * ways; i++) {
-        int way = i % ways;
-        struct h2d_case *what = &bench->cases[i / ways][way];
-        *what = (struct h2d_case){
-            .pinned = way < bench->nstreams,
-            .bytes = bench->size[i / ways],
-            .streams = bench->streams[way % bench->nstreams],
-        };
-        h2d_measure(h2d, what);
-        progress_update(&progress, i + 1);
+    char name[16] = "cuda:0";
+    leat_device *device;
+    int status = LEAT_OK;
+    for (int i = 1; !status && i <= H2D_MOST_DEVICES; i++) {
+        add_device(name);
+        snprintf(name, sizeof(name), "cuda:%d", i);
+        status = leat_device_find(&device, name);
     }
-    progress_finish(&progress);
+    if (status && status != LEAT_EINVAL)
+        output_require(status);
 }
 
-static void measure(struct h2d_bench *bench, const struct h2d_options *options)
+/* "cuda:0,cuda:1", or "all". */
+static void add_devices(const char *list)
 {
-    choose_cases(bench, options);
-    output_require(leat_device_find(&bench->device, options->device));
-    leat_device *device = bench->device;
-    struct h2d *h2d = h2d_open(device, bench->size[bench->nsizes - 1],
-                               bench->streams[bench->nstreams - 1]);
-    if (!h2d)
-        message_fail("%s", leat_last_error());
-    if (device->ops->describe)
-        output_require(device->ops->describe(device, &bench->description));
-    measure_cases(bench, h2d, options->json);
-    /* Only now: the link of an idle device may be at a lower speed. */
-    pci_read(&bench->pci, "", bench->description.bus_id);
-    h2d_close(h2d);
+    char name[32];
+    if (!strcmp(list, "all")) {
+        add_all_devices();
+        return;
+    }
+    for (size_t size; *list; list += size + (list[size] == ',')) {
+        size = strcspn(list, ",");
+        if (size == 0 || size >= sizeof(name) || !strcmp(list + size, ","))
+            message_fail("\"%s\" is not a list of devices", list);
+        snprintf(name, sizeof(name), "%.*s", (int)size, list);
+        add_device(name);
+    }
 }
 
-static void report_results(struct report *report, const struct h2d_bench *bench)
+static int refuse_test(const char *word)
 {
-    for (int i = 0; i < bench->nsizes * 2 * bench->nstreams; i++) {
-        const struct h2d_case *one =
-            &bench->cases[i / (2 * bench->nstreams)][i % (2 * bench->nstreams)];
+    char nearest[64];
+    leat__suggestion suggestion = leat__suggestion_of(word);
+    for (int test = 0; test < SUITE_TESTS; test++)
+        leat__suggestion_consider(&suggestion, suite_tests[test].name);
+    leat__suggestion_write(&suggestion, "", nearest, sizeof(nearest));
+    (void)leat_error(LEAT_EINVAL,
+                     "no test is called '%s'%s%s; leat help bench h2d has the "
+                     "names of all",
+                     word, *nearest ? "" : ", nor begins so", nearest);
+    return OPTION_ERROR_LINE;
+}
+
+/* Names of tests, or how they begin, separated by commas. */
+static int option_tests(const struct option_spec *spec, const char *text)
+{
+    char word[64];
+    bool *has_tests = spec->out;
+    for (size_t size; *text; text += size + (text[size] == ',')) {
+        size = strcspn(text, ",");
+        snprintf(word, sizeof(word), "%.*s", (int)size, text);
+        bool is_known = false;
+        for (int test = 0; size > 0 && test < SUITE_TESTS; test++)
+            if (!strncmp(suite_tests[test].name, word, strlen(word)))
+                suite.wanted[test] = is_known = true;
+        if (!is_known)
+            return refuse_test(word);
+        *has_tests = true;
+    }
+    return *has_tests ? 0 : -1;
+}
+
+/* Without --test all tests that say something new. */
+static void choose_tests(void)
+{
+    for (int test = 0; test < SUITE_TESTS; test++)
+        suite.wanted[test] =
+            !suite_tests[test].is_together || suite.ndevices > 1;
+}
+
+static void report_sizes(struct report *report,
+                         const struct suite_device *column)
+{
+    int ways = suite_ways(&suite, column->device);
+    for (int i = 0; i < suite.nsizes * ways; i++) {
+        const struct h2d_case *one = &column->size[i / ways][i % ways];
         const struct figure figures[] = {
             {"kind", NULL, REPORT_TEXT, 0, one->pinned ? "pinned" : "pageable"},
             {"bytes", NULL, REPORT_BYTES, (double)one->bytes, NULL},
@@ -91,16 +114,73 @@ static void report_results(struct report *report, const struct h2d_bench *bench)
             {"gb_per_s", NULL, REPORT_REAL, one->gb_per_s, NULL},
             {"p10", NULL, REPORT_REAL, one->p10, NULL},
             {"p90", NULL, REPORT_REAL, one->p90, NULL},
+            {"device", NULL, REPORT_TEXT, 0, leat_device_name(column->device)},
+            {"copies", NULL, REPORT_COUNT, one->copies, NULL},
+            {"samples", NULL, REPORT_COUNT, one->samples, NULL},
+            {"held", NULL, REPORT_FLAG, one->held, NULL},
             {0}};
         report_row_of(report, "results", figures);
     }
 }
 
-static int print_json(struct report *report, const struct h2d_bench *bench)
+static void report_latencies(struct report *report,
+                             const struct suite_device *column)
 {
-    const struct pci_device *pci = &bench->pci;
-    const leat_device_description *what = &bench->description;
-    const char *name = leat_device_name(bench->device);
+    for (int i = 0; i < suite.nlatencies * 2; i++) {
+        const struct h2d_latency *one = &column->latency[i / 2][i % 2];
+        const struct figure figures[] = {
+            {"direction", NULL, REPORT_TEXT, 0,
+             one->to_host ? "to host" : "to device"},
+            {"bytes", NULL, REPORT_BYTES, (double)one->bytes, NULL},
+            {"device", NULL, REPORT_TEXT, 0, leat_device_name(column->device)},
+            {"copy_us", NULL, REPORT_REAL, one->copy.median, NULL},
+            {"copy_p10", NULL, REPORT_REAL, one->copy.p10, NULL},
+            {"copy_p90", NULL, REPORT_REAL, one->copy.p90, NULL},
+            {"submit_us", NULL, REPORT_REAL, one->submit.median, NULL},
+            {"submit_p10", NULL, REPORT_REAL, one->submit.p10, NULL},
+            {"submit_p90", NULL, REPORT_REAL, one->submit.p90, NULL},
+            {0}};
+        report_row_of(report, "latency", figures);
+    }
+}
+
+/* Of that row, NAN where it has no single node. */
+static double node_of(int test, int row)
+{
+    bool is_known = !suite_tests[test].is_together && suite.row[row] >= 0;
+    return is_known ? suite.row[row] : NAN;
+}
+
+static void report_test(struct report *report, int test)
+{
+    for (int i = 0; i < suite.nrows * suite.ndevices; i++) {
+        int row = i / suite.ndevices, column = i % suite.ndevices;
+        const struct h2d_case *one = &suite.cell[test][row][column];
+        const char *name = leat_device_name(suite.column[column].device);
+        const struct figure figures[] = {
+            {"name", NULL, REPORT_TEXT, 0, suite_tests[test].name},
+            {"device", NULL, REPORT_TEXT, 0, name},
+            {"node", NULL, REPORT_COUNT, node_of(test, row), NULL},
+            {"bytes", NULL, REPORT_BYTES, (double)one->bytes, NULL},
+            {"gb_per_s", NULL, REPORT_REAL, one->gb_per_s, NULL},
+            {"p10", NULL, REPORT_REAL, one->p10, NULL},
+            {"p90", NULL, REPORT_REAL, one->p90, NULL},
+            {"copies", NULL, REPORT_COUNT, one->copies, NULL},
+            {"samples", NULL, REPORT_COUNT, one->samples, NULL},
+            {"held", NULL, REPORT_FLAG, one->held, NULL},
+            {0}};
+        if (!isnan(one->gb_per_s))
+            report_row_of(report, "tests", figures);
+    }
+}
+
+/* The first device, as an object of its own. */
+static void report_device(struct report *report)
+{
+    const struct suite_device *first = &suite.column[0];
+    const struct pci_device *pci = &first->pci;
+    const leat_device_description *what = &first->description;
+    const char *name = leat_device_name(first->device);
     const struct figure figures[] = {
         {"samples", NULL, REPORT_COUNT, H2D_SAMPLES, NULL},
         {"device.name", NULL, REPORT_TEXT, 0, name},
@@ -116,76 +196,216 @@ static int print_json(struct report *report, const struct h2d_bench *bench)
         {"device.link.most_speed", NULL, REPORT_TEXT, 0, pci->most_speed},
         {"device.link.most_width", NULL, REPORT_COUNT, pci->most_width, NULL},
         {0}};
-    report_results(report, bench);
     report_figures(report, figures);
+}
+
+static void report_devices(struct report *report)
+{
+    for (int i = 0; i < suite.ndevices; i++) {
+        const struct suite_device *one = &suite.column[i];
+        const struct figure figures[] = {
+            {"name", NULL, REPORT_TEXT, 0, leat_device_name(one->device)},
+            {"model", NULL, REPORT_TEXT, 0, one->pci.model},
+            {"bus_id", NULL, REPORT_TEXT, 0, one->description.bus_id},
+            {"node", NULL, REPORT_COUNT, one->node < 0 ? NAN : one->node, NULL},
+            {"processors", NULL, REPORT_COUNT,
+             one->processors ? one->processors : NAN, NULL},
+            {0}};
+        report_row_of(report, "devices", figures);
+    }
+}
+
+static int print_json(struct report *report)
+{
+    for (int i = 0; i < suite.ndevices; i++)
+        if (suite.wanted[SUITE_TEST_SIZES])
+            report_sizes(report, &suite.column[i]);
+    for (int i = 0; i < suite.ndevices; i++)
+        report_latencies(report, &suite.column[i]);
+    for (int test = SUITE_TEST_FIRST; test < SUITE_TESTS; test++)
+        report_test(report, test);
+    for (int i = 0; i < suite.nnotes; i++) {
+        const struct figure figures[] = {
+            {"text", NULL, REPORT_TEXT, 0, suite.note[i]}, {0}};
+        report_row_of(report, "notes", figures);
+    }
+    report_devices(report);
+    report_device(report);
     return report_end(report);
 }
 
-static void print_device(const struct h2d_bench *bench)
+static void print_device(const struct suite_device *column)
 {
-    const struct pci_device *pci = &bench->pci;
-    const leat_device_description *what = &bench->description;
-    printf("%s: %s at %s, driver %s (CUDA %d.%d), runtime %d.%d\n",
-           leat_device_name(bench->device), pci->model,
-           what->bus_id[0] ? what->bus_id : "an unknown address", pci->driver,
-           what->driver_version / 1000, what->driver_version % 1000 / 10,
-           what->runtime_version / 1000, what->runtime_version % 1000 / 10);
-    printf("link: %s, %d lanes, of %s, %d lanes\n\n", pci->link_speed,
+    const struct pci_device *pci = &column->pci;
+    const leat_device_description *what = &column->description;
+    const char *name = leat_device_name(column->device);
+    if (column->device->ops->unified) {
+        printf("%s: computes in host memory; its copies are memcpy\n", name);
+        return;
+    }
+    printf("%s: %s at %s, driver %s (CUDA %d.%d), runtime %d.%d\n", name,
+           pci->model, what->bus_id[0] ? what->bus_id : "an unknown address",
+           pci->driver, what->driver_version / 1000,
+           what->driver_version % 1000 / 10, what->runtime_version / 1000,
+           what->runtime_version % 1000 / 10);
+    printf("link: %s, %d lanes, of %s, %d lanes\n", pci->link_speed,
            pci->link_width, pci->most_speed, pci->most_width);
+    if (column->node >= 0)
+        printf("NUMA node %d, %s\n", column->node,
+               column->processors
+                   ? output_count(column->processors, "processor", "processors")
+                   : "on none of its processors");
 }
 
-static int print_table(struct report *report, const struct h2d_bench *bench)
+/* A table of its own, with a header, after an empty line. */
+static void begin_table(struct report *report, const char *title,
+                        const struct suite_device *column)
 {
-    print_device(bench);
-    printf("memcpy CE CPU -> GPU bandwidth (GB/s)\n");
-    for (int size = 0; size < bench->nsizes; size++) {
+    report->rows = 0;
+    printf("\n%s%s%s\n", title, suite.ndevices > 1 && column ? ", " : "",
+           suite.ndevices > 1 && column ? leat_device_name(column->device)
+                                        : "");
+}
+
+static void print_sizes(struct report *report,
+                        const struct suite_device *column)
+{
+    bool is_host = column->device->ops->unified;
+    begin_table(report,
+                is_host ? "memcpy CPU -> CPU bandwidth (GB/s)"
+                        : "memcpy CE CPU -> GPU bandwidth (GB/s)",
+                column);
+    for (int size = 0; size < suite.nsizes; size++) {
         report_row(report, "results");
         report_line(report, NULL, "bytes", REPORT_TEXT, 0,
-                    output_size((int64_t)bench->size[size]));
-        for (int way = 0; way < 2 * bench->nstreams; way++) {
+                    output_size((int64_t)suite.size[size]));
+        for (int way = 0; way < suite_ways(&suite, column->device); way++) {
             char name[32];
             snprintf(name, sizeof(name), "%s x%d",
-                     way < bench->nstreams ? "pinned" : "pageable",
-                     bench->streams[way % bench->nstreams]);
+                     way < suite.nstreams && !is_host ? "pinned" : "pageable",
+                     suite.streams[way % suite.nstreams]);
             report_line(report, NULL, name, REPORT_REAL,
-                        bench->cases[size][way].gb_per_s, NULL);
+                        column->size[size][way].gb_per_s, NULL);
         }
         report_row_end(report);
     }
-    printf("\nmedians of %d samples by the device's clock, data verified\n",
-           H2D_SAMPLES);
+}
+
+static void print_latencies(struct report *report,
+                            const struct suite_device *column)
+{
+    begin_table(report, "latency of a copy, and of its call alone (us)",
+                column);
+    for (int i = 0; i < suite.nlatencies; i++) {
+        const struct h2d_latency *way = column->latency[i];
+        const struct figure figures[] = {
+            {NULL, "bytes", REPORT_TEXT, 0, output_size((int64_t)way[0].bytes)},
+            {NULL, "to device", REPORT_REAL, way[0].copy.median, NULL},
+            {NULL, "call", REPORT_REAL, way[0].submit.median, NULL},
+            {NULL, "to host", REPORT_REAL, way[1].copy.median, NULL},
+            {NULL, "call", REPORT_REAL, way[1].submit.median, NULL},
+            {0}};
+        report_row_of(report, "latency", figures);
+    }
+}
+
+/* Of a row there are figures, or not. Returns their sum. */
+static double print_row(struct report *report, int test, int row)
+{
+    char label[32] = "own node";
+    double sum = 0;
+    if (!isnan(node_of(test, row)))
+        snprintf(label, sizeof(label), "node %d", suite.row[row]);
+    report_row(report, "tests");
+    report_line(report, NULL, "", REPORT_TEXT, 0, label);
+    for (int i = 0; i < suite.ndevices; i++) {
+        double rate = suite.cell[test][row][i].gb_per_s;
+        report_line(report, NULL, leat_device_name(suite.column[i].device),
+                    REPORT_REAL, rate, NULL);
+        sum += isnan(rate) ? 0 : rate;
+    }
+    report_row_end(report);
+    return sum;
+}
+
+static void print_test(struct report *report, int test)
+{
+    double sum = 0;
+    bool is_measured = false;
+    for (int row = 0; row < suite.nrows; row++)
+        for (int i = 0; i < suite.ndevices; i++)
+            is_measured |= !isnan(suite.cell[test][row][i].gb_per_s);
+    if (!is_measured)
+        return;
+    begin_table(report, suite_tests[test].name, NULL);
+    printf("%s bandwidth (GB/s)\n", suite_tests[test].title);
+    for (int row = 0; row < suite.nrows; row++)
+        if (row == 0 || !suite_tests[test].is_together)
+            sum += print_row(report, test, row);
+    printf("SUM %s %.2f\n", suite_tests[test].name, sum);
+}
+
+static int print_tables(struct report *report)
+{
+    for (int i = 0; i < suite.ndevices; i++)
+        print_device(&suite.column[i]);
+    for (int i = 0; i < suite.ndevices; i++) {
+        if (suite.wanted[SUITE_TEST_SIZES])
+            print_sizes(report, &suite.column[i]);
+        if (suite.wanted[SUITE_TEST_LATENCY])
+            print_latencies(report, &suite.column[i]);
+    }
+    for (int test = SUITE_TEST_FIRST; test < SUITE_TESTS; test++)
+        print_test(report, test);
+    printf("\n");
+    for (int i = 0; i < suite.nnotes; i++)
+        printf("note: %s\n", plain_text(suite.note[i]));
+    printf("medians of %d to %d samples by the device's clock, data verified\n",
+           H2D_LEAST_SAMPLES, H2D_SAMPLES);
     return report_end(report);
 }
 
-static int run(const struct h2d_options *options)
+static int run(const struct options *options)
 {
-    interrupt_catch();
-    static struct h2d_bench bench;
-    measure(&bench, options);
     struct report report;
+    interrupt_catch();
+    add_devices(options->devices);
+    if (!options->has_tests)
+        choose_tests();
+    suite.most_streams = (int)options->streams;
+    suite_measure(&suite, options->json);
     report_begin(&report, options->json);
-    return options->json ? print_json(&report, &bench)
-                         : print_table(&report, &bench);
+    return options->json ? print_json(&report) : print_tables(&report);
 }
 
 int command_bench_h2d(int argc, char **argv)
 {
-    struct h2d_options options = {
-        .device = "cuda:0", .bytes = {4096, INT64_C(1) << 28}, .streams = 4};
+    struct options options = {.devices = "cuda:0", .streams = 4};
+    suite.bytes[0] = 4096;
+    suite.bytes[1] = INT64_C(1) << 29;
     const struct option_spec specs[] = {
-        {"device", "NAME", "where to (cuda:0)", option_text, &options.device, 0,
-         0},
-        {"bytes", "A:B", "copies of A to B bytes (4K:256M)", option_byte_range,
-         options.bytes, 0, 0},
+        {"device", "NAMES", "where to: cuda:0, cuda:0,cuda:1, all (cuda:0)",
+         option_text, &options.devices, 0, 0},
+        {"bytes", "A:B", "copies of A to B bytes (4K:512M)", option_byte_range,
+         suite.bytes, 0, 0},
         {"streams", "N", "by up to so many streams (4)", option_int,
-         &options.streams, 1, 16},
+         &options.streams, 1, H2D_MOST_STREAMS},
+        {"test", "NAMES", "these tests only, or those that begin so (all)",
+         option_tests, &options.has_tests, 0, 0},
         option_flag("json", "print one JSON object", &options.json),
         {0}};
     const struct usage usage = {
         .command = "bench h2d",
         .arguments = "[options]",
-        .about = "Measures the bandwidth from host memory, pinned and\n"
-                 "pageable, to a device, by one stream and by several.",
+        .about = "Measures copies between host memory, pinned, pageable and\n"
+                 "mapped, and devices, comparably with nvbandwidth. Tests:\n"
+                 "sizes, latency, host_to_device_memcpy_ce,\n"
+                 "device_to_host_memcpy_ce,\n"
+                 "host_to_device_bidirectional_memcpy_ce,\n"
+                 "device_to_host_bidirectional_memcpy_ce,\n"
+                 "host_to_all_memcpy_ce, all_to_host_memcpy_ce,\n"
+                 "host_to_device_memcpy_sm, device_to_host_memcpy_sm; of the\n"
+                 "device cpu: sizes, latency, host_memcpy.",
         .options = specs,
     };
     option_parse(&usage, argc, argv);

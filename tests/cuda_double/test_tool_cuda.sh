@@ -40,7 +40,8 @@ tells() {
 }
 
 h2d=("$leat" bench h2d --bytes 4096:65536)
-LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --streams 2 --json >json || failed=1
+sizes=("${h2d[@]}" --test sizes)
+LEAT_DOUBLE_BUS=25,2 "${sizes[@]}" --streams 2 --json >json || failed=1
 check 'one line' test "$(wc -l <json)" -eq 1
 check 'all cases' test "$(grep -o gb_per_s json | wc -l)" -eq 12
 for kind in pinned pageable; do
@@ -56,24 +57,139 @@ for key in samples device name model bus_id driver driver_cuda runtime_cuda \
     check "the object lacks $key" grep -q "\"$key\": " json
 done
 # Another bus, another figure.
-LEAT_DOUBLE_BUS=12.5,0 "$leat" bench h2d --bytes 1048576:1048577 --streams 1 \
+LEAT_DOUBLE_BUS=12.5,0 "$leat" bench h2d --bytes 1M:1025k --streams 1 --test sizes \
     --json >json || failed=1
 check "12.5 GB/s: $(rate pinned 1048576 1)" \
     grep -q '"bytes": 1048576, "streams": 1, "gb_per_s": 12.[45]' json
+check 'copies of a sample, and that they were held' grep -qE \
+    '"kind": "pinned", "bytes": 1048576.*"copies": 256, "samples": [0-9]+, "held": true' json
+
+# The host's calls, of 5 us each, are no part of what is held until all are made.
+LEAT_DOUBLE_BUS=25,2 LEAT_DOUBLE_CALL=5 "${sizes[@]}" --streams 2 --json >json || failed=1
+for bytes in 4096 16384 65536; do
+    for streams in 1 2; do
+        check "calls count: pinned, $bytes bytes, $streams streams: $(rate pinned $bytes $streams)" \
+            is_bus pinned $bytes $streams
+    done
+done
+check "calls do not count where nothing is held: $(rate pageable 4096 1)" awk \
+    -v rate="$(rate pageable 4096 1)" 'BEGIN { exit !(rate > .81 && rate < .83) }'
 
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
 check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table
 check 'the columns' grep -q '^bytes  *| *pinned x1 | .*pageable x4$' table
 check 'a row' grep -qE '^64 KiB +( \| +14\.18 \| +9\.90 \| +6\.17){2}$' table
 check 'the device' grep -q '^cuda:1: .* at ffff:01:00.0' table
+check 'a device whose node is unknown' grep -q '^note: cuda:1: its NUMA node is unknown' table
+check 'nothing at once on one device' test -z "$(grep -E '_all_|all_to' table)"
+
+# test_rate NAME DEVICE NODE
+test_rate() {
+    grep -oE "\"name\": \"$1\", \"device\": \"$2\", \"node\": $3, \"bytes\": [0-9]+, \"gb_per_s\": [0-9.]+" \
+        json | sed 's/.*: //'
+}
+near() {
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > .999 * b && a < 1.001 * b) }'
+}
+
+# All tests of two devices, on a machine of two nodes: engines pay 2 us a copy, a
+# kernel pays nothing. What goes both ways at once has a bus for each way.
+mkdir -p root/sys/devices/system/node/node0 root/sys/devices/system/node/node1
+echo 0-1 >root/sys/devices/system/node/has_memory
+for node in 0 1; do
+    awk '/^Cpus_allowed_list/ { print $2 }' /proc/self/status \
+        >root/sys/devices/system/node/node$node/cpulist
+    mkdir -p root/sys/bus/pci/devices/ffff:0$node:00.0
+    echo $node >root/sys/bus/pci/devices/ffff:0$node:00.0/numa_node
+done
+LEAT_DOUBLE_ROOT=$PWD/root LEAT_DOUBLE_BUS=25,2 LEAT_DOUBLE_CALL=5 "${h2d[@]}" --device all \
+    --json >json || failed=1
+for device in cuda:0 cuda:1; do
+    for node in 0 1; do
+        for way in host_to_device device_to_host; do
+            for name in ${way}_memcpy_ce ${way}_bidirectional_memcpy_ce; do
+                check "$name of $device, node $node: $(test_rate $name $device $node)" \
+                    near "$(test_rate $name $device $node)" 14.182
+            done
+            check "$way of a kernel: $(test_rate ${way}_memcpy_sm $device $node)" \
+                near "$(test_rate ${way}_memcpy_sm $device $node)" 25
+        done
+    done
+    for name in host_to_all_memcpy_ce all_to_host_memcpy_ce; do
+        check "$name of $device: $(test_rate $name $device null)" \
+            near "$(test_rate $name $device null)" 14.182
+    done
+    check "the node of $device" grep -qE \
+        "\"name\": \"$device\", [^}]*\"node\": ${device#cuda:}, \"processors\": [1-9]" json
+done
+check 'no notes' test -z "$(grep -o '"notes"' json)"
+LEAT_DOUBLE_ROOT=$PWD/root LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:0,cuda:1 \
+    --test host_to >table || failed=1
+check 'the title of a test' test "$(grep -A1 -x host_to_device_memcpy_ce table | tail -n 1)" = \
+    'memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)'
+check 'its columns' grep -qE '^ +\| +cuda:0 \| +cuda:1$' table
+check 'its rows' test "$(grep -A4 -x host_to_device_memcpy_ce table |
+    grep -cE '^node [01] +\| +14\.18 \| +14\.18$')" -eq 2
+check 'its sum' grep -qx 'SUM host_to_device_memcpy_ce 56.73' table
+check 'all at once have a row' test "$(grep -A3 -x host_to_all_memcpy_ce table |
+    grep -cE '^own node +\| +14\.18 \| +14\.18$')" -eq 1
+check 'the processors' grep -qE '^NUMA node 1, [0-9]+ processors?$' table
+check 'no sizes that were not asked for' test -z "$(grep pageable table)"
+# A node that the device cannot have memory on is a row without figures.
+echo 0,7 >root/sys/devices/system/node/has_memory
+: >root/sys/devices/system/node/node0/cpulist
+LEAT_DOUBLE_ELSEWHERE=7 LEAT_DOUBLE_ROOT=$PWD/root "${h2d[@]}" --test host_to_device_memcpy_ce \
+    >table || failed=1
+check 'memory elsewhere' grep -q '^note: cuda:0: memory for NUMA node 7 lies on node 0$' table
+check 'a row without figures' grep -qE '^node 7 +\| +-$' table
+check 'no processors' grep -q '^note: cuda:0: the process may not run on its NUMA node 0' table
+
+# The model's clock: a copy takes the call, 2 us and its bytes; the call is the host's.
+LEAT_DOUBLE_CLOCK=1 LEAT_DOUBLE_BUS=25,2 LEAT_DOUBLE_CALL=3 "$leat" bench h2d \
+    --test latency --json >json || failed=1
+check 'all latencies' test "$(grep -o copy_us json | wc -l)" -eq 20
+for way in device host; do
+    latency=$(grep -oE "\"direction\": \"to $way\", \"bytes\": 1048576, [^}]*" json)
+    check "the latency of a MiB: $latency" grep -qE '"copy_us": 46\.94.*"submit_us": 3\.0,' <<<"$latency"
+    latency=$(grep -oE "\"direction\": \"to $way\", \"bytes\": 4, [^}]*" json)
+    check "the latency of 4 bytes: $latency" grep -qE '"copy_us": 5\.0.*"submit_us": 3\.0,' <<<"$latency"
+done
+
+# Less memory, on the host or the device: smaller copies, which it says.
+for less in LEAT_DOUBLE_PINNABLE=40000 LEAT_DOUBLE_MEMORY=40000; do
+    env $less "${h2d[@]}" --json >json || failed=1
+    check "$less: smaller copies" grep -q \
+        -E 'copies of up to 16 KiB, not (64|32) KiB: there is no more memory' json
+    check "$less: sizes that fit" test "$(rate pinned 16384 1)" -a -z "$(rate pinned 65536 1)"
+    check "$less: tests that fit" grep -q '"name": "device_to_host_memcpy_sm", .*"bytes": 16384,' json
+done
 
 # What came back otherwise than it was sent is no measurement.
 tells 'came back changed' env LEAT_DOUBLE_MUTANT=7 "${h2d[@]}"
+for name in host_to_device_memcpy_ce device_to_host_bidirectional host_to_device_memcpy_sm; do
+    tells 'came back changed' env LEAT_DOUBLE_MUTANT=7 "${h2d[@]}" --test $name
+done
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${h2d[@]}"
+tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${h2d[@]}" --device all
 tells 'cuda:0 to cuda:1' "${h2d[@]}" --device cuda:7
-tells 'pinning 65536 bytes' env LEAT_DOUBLE_PINNABLE=5000 "${h2d[@]}"
-tells 'computes in host memory' "${h2d[@]}" --device cpu
+tells 'pinning 4096 bytes' env LEAT_DOUBLE_PINNABLE=5000 "${h2d[@]}"
+tells 'no test that was asked for is for cpu' "${h2d[@]}" --device cpu --test host_to
 tells 'no size to measure' "$leat" bench h2d --bytes 5000:6000
+
+# One signal ends it, within a sample, and prints no figures.
+catches() {
+    local mask
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    [ "/proc/$1/exe" -ef "$leat" ] && [ $((16#${mask: -4} & 0x4000)) -ne 0 ]
+}
+"$leat" bench h2d --bytes 4K:16M >stdout 2>stderr &
+pid=$!
+until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -TERM $pid
+timeout 60 tail --pid=$pid -f /dev/null || kill -KILL $pid
+wait $pid 2>/dev/null
+check 'the status after a signal' test $? -eq 143
+check 'no figures after a signal' test ! -s stdout
 
 # A layer that delivers to the GPU: as many bytes as its batches have.
 "$leat" synth noise --count 64 --shape 3,32,32 lmdb >/dev/null || failed=1
@@ -188,14 +304,14 @@ check 'no folder without a device' test ! -e none
 # Each call that fails ends in one line, or did not matter.
 n=0
 told=0
-while [ $n -lt 119 ]; do
-    if ! LEAT_DOUBLE_FAIL=$n "$leat" bench h2d --bytes 4096:4097 --streams 1 \
-        >stdout 2>stderr; then
+while [ $n -lt 3000 ]; do
+    if ! LEAT_DOUBLE_FAIL=$n "$leat" bench h2d --bytes 4096:4097 --streams 2 --device all \
+        --test host,sizes >stdout 2>stderr; then
         check "call $n is told in one line" test "$(wc -l <stderr)" -eq 1
         check "call $n prints nothing" test ! -s stdout
         told=$((told + 1))
     fi
-    n=$((n + 17))
+    n=$((n < 120 ? n + 17 : n + 313))
 done
-check "$told of 7 failing calls are told" test $told -ge 5
+check "$told of 17 failing calls are told" test $told -ge 15
 exit $failed

@@ -130,10 +130,26 @@ refuses 2 'raw uint8' layer --reader lmdb:jpegs --batch 4 --limit --row-copy \
 refuses 64 'kittens' kittens
 # h2d: without that GPU, whatever the build and the machine
 refuses 2 'cuda:4096' h2d --device cuda:4096
-refuses 2 'computes in host memory' h2d --device cpu
-refuses 2 'no size to measure' h2d --bytes 1:4095
+refuses 2 'no size to measure' h2d --device cpu --bytes 1:4095
+refuses 2 'no test that was asked for is for cpu' h2d --device cpu --test host_to
+refuses 64 "no test is called 'latencies'; did you mean latency" h2d --test latencies
+refuses 64 '--test' h2d --test ''
+refuses 2 'is not a list of devices' h2d --device cpu,
 refuses 64 '--bytes' h2d --bytes 4096
 refuses 64 "unknown.*'--reader'" h2d --reader lmdb:raw
+# h2d of host memory: a memcpy
+"$leat" bench h2d --device cpu --bytes 4K:64K --json >json || failed=1
+has_keys 'bench h2d' results kind bytes streams gb_per_s p10 p90 latency copy_us \
+    submit_us tests name node devices samples
+check 'three sizes of memory, which is not pinned' \
+    test "$(grep -o '"kind": "pageable"' json | wc -l)" -eq 3
+check 'no test of a GPU' test "$(grep -oE '"name": "[a-z_]*memcpy[a-z_]*"' json |
+    sort -u)" = '"name": "host_memcpy"'
+check 'a memcpy takes its time' holds "$(value gb_per_s) > 0.01"
+"$leat" bench h2d --device cpu --bytes 4K:64K --test sizes,host >text || failed=1
+check 'the size of a memcpy' grep -qE '^64 KiB +\| +[0-9.]+$' text
+check 'its test' grep -qE '^SUM host_memcpy [0-9.]+$' text
+check 'no latency that was not asked for' test -z "$(grep latency text)"
 refuses 64 "unknown.*'--device'" reader --reader lmdb:raw --device cuda:0
 refuses 64 "unknown.*'--batch'" reader --reader lmdb:raw --batch 1
 refuses 64 "unknown.*'--epochs'" limit --reader lmdb:raw --batch 1 --epochs 1
@@ -157,7 +173,7 @@ tells layer "${layer[@]}" epochs compute-ms sleep-ms overlap kernel-ms limit \
     device
 tells limit "${layer[@]}"
 tells reader reader workers seconds touch
-tells h2d device bytes streams
+tells h2d device bytes streams test
 "$leat" bench --help >help || failed=1
 for command in layer limit reader h2d; do
     check "leat bench --help names $command" grep -q "^  $command  " help

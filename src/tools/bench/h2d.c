@@ -1,18 +1,25 @@
 /*
- * DESIGN. A sample is as many copies as make up some 64 MiB, so that the cost
- * of the events does not count, each shared out to the streams. All streams
- * wait for the `start` event on the first, which waits for the others before
- * `end`: the time between the two is that of all copies.
+ * DESIGN. A case is one flow of copies a stream, such as a share of each copy,
+ * or the other direction. In a sample the first stream is held by a kernel that
+ * waits for a word in pinned memory, and the others wait for that stream, until
+ * all is enqueued: so the host's calls are not part of the time. Then come
+ * copies that warm up, and where they are through on all streams the `start`
+ * event, for which all wait, and the copies that count; each stream ends with
+ * its `done` event. The kernel ends by itself after `hold_seconds`.
  *
- * Every case sends bytes of its own and fetches them again after the last
- * sample, so that bytes that an earlier case left on the device do not pass for
- * them.
+ * A copy of pageable memory may block the host until the stream has come to it,
+ * so there nothing is held. Nor is it in the first sample, which does not
+ * count: what the driver loads late it may load while a kernel runs for ever.
+ *
+ * Every case sends bytes of its own and compares what has arrived after the
+ * last sample, so that bytes of an earlier case do not pass for them.
  */
 #include "tools/bench/h2d.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "tools/bench/bench.h"
+#include "tools/bench/host.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 
@@ -22,78 +29,159 @@
 #include <stdio.h>
 #include <string.h>
 
-static const size_t sample_bytes = (size_t)64 << 20;
+/* A sample has so many bytes at least, in so many copies. */
+static const size_t sample_bytes = (size_t)512 << 20;
+enum { LEAST_COPIES = 16, MOST_COPIES = 256 };
+/* A device takes some thousand entries before it makes the host wait. */
+enum { MOST_ENQUEUED = 512 };
+enum { WARM_UPS = 4 };
+/* Of copies that measure a latency. */
+enum { LATENCIES = 500, LATENCY_WARM_UPS = 50 };
 
-enum { WARM_UPS = 2, MOST_COPIES = 256 };
+/* A case takes no further samples after this, if it has the least number. */
+static const double case_seconds = 1;
+/* For the host to enqueue a sample; it takes some milliseconds. */
+static const double hold_seconds = 2;
+
+/* What the device copies of the ceiling have. */
+static const size_t ceiling_bytes = (size_t)64 << 20;
+enum { CEILING_COPIES = 4 };
 
 struct h2d {
     leat_device *device;
-    size_t bytes;
+    struct h2d_options options;
     void *pinned;
-    void *pageable;
     void *back; /* pinned */
-    void *memory;
+    void *pageable;
+    void *memory; /* the device's, that copies go to */
+    void *source; /* the device's, that copies come from */
+    uint32_t *release;
     int nstreams;
     leat_stream stream[H2D_MOST_STREAMS];
-    leat_event joined[H2D_MOST_STREAMS];
+    leat_event joined[H2D_MOST_STREAMS]; /* untimed */
+    leat_event done[H2D_MOST_STREAMS];
     leat_event start;
-    leat_event end;
     uint64_t seed;
+};
+
+/* The copies of one stream. */
+struct flow {
+    void *to;
+    const void *from;
+    size_t bytes;
+    leat_copy_direction direction;
+};
+
+/* A case that is being measured. */
+struct run {
+    struct h2d *h2d;
+    struct h2d_case *what;
+    int nflows;
+    int counted; /* of them, the first so many */
+    struct flow flow[H2D_MOST_STREAMS];
+    uint64_t there; /* seeds of what is sent each way */
+    uint64_t here;
+    double rates[H2D_SAMPLES];
 };
 
 static void check_device(const leat_device *device)
 {
-    const char *name = leat_device_name(device);
-    if (device->ops->unified)
-        message_fail("%s computes in host memory: nothing is copied to it",
-                     name);
     if (!device->ops->timer_create || !device->ops->event_elapsed)
-        message_fail("%s has no events that measure time", name);
+        message_fail("%s has no events that measure time",
+                     leat_device_name(device));
+}
+
+static int take_pinned(struct h2d *bench, void **out)
+{
+    leat_device *device = bench->device;
+    const struct h2d_options *options = &bench->options;
+    if (options->has_node && device->ops->host_alloc_on)
+        return device->ops->host_alloc_on(device, options->node, options->bytes,
+                                          out);
+    return device->ops->host_alloc(device, options->bytes, out);
+}
+
+/* On the device's node, as far as the system allows. */
+static int take_pageable(struct h2d *bench)
+{
+    leat_device *device = bench->device;
+    size_t bytes = bench->options.bytes;
+    bench->pageable = leat__alloc_pages(bytes);
+    if (!bench->pageable)
+        return LEAT_ENOMEM;
+    if (device->ops->numa_node)
+        (void)host_place(bench->pageable, bytes,
+                         device->ops->numa_node(device));
+    return leat__populate(bench->pageable, bytes);
 }
 
 static int take_memory(struct h2d *bench)
 {
     leat_device *device = bench->device;
-    bench->pageable = leat__alloc_aligned(bench->bytes);
-    if (!bench->pageable)
-        return LEAT_ENOMEM;
-    int status = device->ops->host_alloc(device, bench->bytes, &bench->pinned);
+    const struct h2d_options *options = &bench->options;
+    void *release = NULL;
+    int status = take_pinned(bench, &bench->pinned);
     if (!status)
-        status = device->ops->host_alloc(device, bench->bytes, &bench->back);
+        status = take_pinned(bench, &bench->back);
+    if (!status && options->pageable)
+        status = take_pageable(bench);
     if (!status)
-        status = device->ops->alloc(device, bench->bytes, &bench->memory);
+        status = device->ops->alloc(device, options->bytes, &bench->memory);
+    if (!status && options->to_host)
+        status = device->ops->alloc(device, options->bytes, &bench->source);
+    if (!status && device->ops->stream_hold)
+        status = device->ops->host_alloc(device, sizeof(uint32_t), &release);
+    bench->release = release;
     return status;
 }
 
-static void take_streams(struct h2d *bench, int n)
+static void take_streams(struct h2d *bench)
 {
     leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
     output_require(ops->timer_create(device, &bench->start));
-    output_require(ops->timer_create(device, &bench->end));
-    for (; bench->nstreams < n; bench->nstreams++) {
+    for (; bench->nstreams < bench->options.streams; bench->nstreams++) {
         int i = bench->nstreams;
         output_require(ops->stream_create(device, &bench->stream[i]));
         output_require(ops->event_create(device, &bench->joined[i]));
+        output_require(ops->timer_create(device, &bench->done[i]));
     }
 }
 
-struct h2d *h2d_open(leat_device *device, size_t bytes, int streams)
+struct h2d *h2d_open(leat_device *device, const struct h2d_options *options)
 {
     check_device(device);
     struct h2d *bench = leat__alloc_zero(1, sizeof(*bench));
     if (!bench)
         return NULL;
     bench->device = device;
-    bench->bytes = bytes;
+    bench->options = *options;
     int status = take_memory(bench);
     if (status == LEAT_ENOMEM) {
         h2d_close(bench);
         return NULL;
     }
     output_require(status);
-    take_streams(bench, streams);
+    take_streams(bench);
     return bench;
+}
+
+static void free_memory(struct h2d *h2d)
+{
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    size_t bytes = h2d->options.bytes;
+    if (h2d->release)
+        ops->host_free(device, h2d->release, sizeof(uint32_t));
+    if (h2d->source)
+        ops->free(device, h2d->source, bytes);
+    if (h2d->memory)
+        ops->free(device, h2d->memory, bytes);
+    leat__free_pages(h2d->pageable, bytes);
+    if (h2d->back)
+        ops->host_free(device, h2d->back, bytes);
+    if (h2d->pinned)
+        ops->host_free(device, h2d->pinned, bytes);
 }
 
 void h2d_close(struct h2d *h2d)
@@ -106,123 +194,295 @@ void h2d_close(struct h2d *h2d)
         (void)ops->stream_synchronize(device, h2d->stream[i]);
         ops->stream_destroy(device, h2d->stream[i]);
         ops->event_destroy(device, h2d->joined[i]);
+        ops->event_destroy(device, h2d->done[i]);
     }
     if (h2d->start)
         ops->event_destroy(device, h2d->start);
-    if (h2d->end)
-        ops->event_destroy(device, h2d->end);
-    if (h2d->memory)
-        ops->free(device, h2d->memory, h2d->bytes);
-    if (h2d->back)
-        ops->host_free(device, h2d->back, h2d->bytes);
-    if (h2d->pinned)
-        ops->host_free(device, h2d->pinned, h2d->bytes);
-    leat__free(h2d->pageable);
+    free_memory(h2d);
     leat__free(h2d);
 }
 
-/* Enqueues the stream's share of each copy. */
-static void copy_share(const struct h2d *bench, const struct h2d_case *what,
-                       const char *from, int i)
+int h2d_node(const struct h2d *h2d, bool pinned)
 {
-    leat_device *device = bench->device;
-    size_t share = what->bytes / (size_t)what->streams;
-    size_t begin = share * (size_t)i;
-    if (i == what->streams - 1)
-        share = what->bytes - begin;
-    output_require(device->ops->copy(device, (char *)bench->memory + begin,
-                                     from + begin, share, LEAT_COPY_TO_DEVICE,
-                                     bench->stream[i]));
+    return leat__numa_node_of(pinned ? h2d->pinned : h2d->pageable);
 }
 
-static int copies_in(const struct h2d_case *what)
+static void set_release(struct h2d *h2d, uint32_t value)
 {
-    size_t n = sample_bytes / what->bytes;
-    return n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
+    if (h2d->release)
+        __atomic_store_n(h2d->release, value, __ATOMIC_RELEASE);
 }
 
-static void enqueue_copies(const struct h2d *bench, const struct h2d_case *what)
+/* As output_require, which must not leave a kernel waiting. */
+static void require(struct h2d *h2d, int status)
 {
-    leat_device *device = bench->device;
-    const leat_device_ops *ops = device->ops;
-    const leat_stream *stream = bench->stream;
-    const leat_event *joined = bench->joined;
-    const char *from = what->pinned ? bench->pinned : bench->pageable;
-    output_require(ops->event_record(device, bench->start, stream[0]));
-    for (int i = 1; i < what->streams; i++)
-        output_require(ops->stream_wait(device, stream[i], bench->start));
-    for (int copy = 0; copy < copies_in(what); copy++)
-        for (int i = 0; i < what->streams; i++)
-            copy_share(bench, what, from, i);
-    for (int i = 1; i < what->streams; i++) {
-        output_require(ops->event_record(device, joined[i], stream[i]));
-        output_require(ops->stream_wait(device, stream[0], joined[i]));
-    }
-    output_require(ops->event_record(device, bench->end, stream[0]));
-}
-
-/* Returns the GB a second. */
-static double take_sample(const struct h2d *bench, const struct h2d_case *what)
-{
-    leat_device *device = bench->device;
-    double seconds = 0;
-    enqueue_copies(bench, what);
-    output_require(device->ops->event_synchronize(device, bench->end));
-    output_require(
-        device->ops->event_elapsed(device, bench->start, bench->end, &seconds));
-    output_require(interrupt_check());
-    return 1e-9 * bench_share((double)what->bytes * copies_in(what), seconds);
+    if (status < 0)
+        set_release(h2d, 1);
+    output_require(status);
 }
 
 /* Words of which no two cases have the same. */
-static void fill(struct h2d *bench, unsigned char *memory, size_t bytes)
+static void fill(void *memory, size_t bytes, uint64_t seed)
 {
-    uint64_t word = ++bench->seed << 40;
+    unsigned char *to = memory;
+    uint64_t word = seed << 40;
     size_t i = 0;
     for (; i + sizeof(word) <= bytes; i += sizeof(word), word++)
-        memcpy(memory + i, &word, sizeof(word));
-    memcpy(memory + i, &word, bytes - i);
+        memcpy(to + i, &word, sizeof(word));
+    memcpy(to + i, &word, bytes - i);
 }
 
-static void verify(const struct h2d *bench, const struct h2d_case *what)
+static bool is_filled(const void *memory, size_t bytes, uint64_t seed)
 {
-    leat_device *device = bench->device;
-    memset(bench->back, 0, what->bytes);
-    output_require(device->ops->copy(device, bench->back, bench->memory,
-                                     what->bytes, LEAT_COPY_TO_HOST,
-                                     bench->stream[0]));
-    output_require(device->ops->stream_synchronize(device, bench->stream[0]));
-    const void *sent = what->pinned ? bench->pinned : bench->pageable;
-    if (memcmp(bench->back, sent, what->bytes) != 0)
-        message_fail("%s: %zu bytes were copied there by %d streams and came "
+    const unsigned char *from = memory;
+    uint64_t word = seed << 40;
+    size_t i = 0;
+    for (; i + sizeof(word) <= bytes; i += sizeof(word), word++)
+        if (memcmp(from + i, &word, sizeof(word)) != 0)
+            return false;
+    return memcmp(from + i, &word, bytes - i) == 0;
+}
+
+static void add_flow(struct run *run, bool to_host, size_t begin, size_t bytes)
+{
+    struct h2d *h2d = run->h2d;
+    char *host = run->what->pinned ? h2d->pinned : h2d->pageable;
+    run->flow[run->nflows++] =
+        to_host ? (struct flow){(char *)h2d->back + begin,
+                                (char *)h2d->source + begin, bytes,
+                                LEAT_COPY_TO_HOST}
+                : (struct flow){(char *)h2d->memory + begin, host + begin,
+                                bytes, LEAT_COPY_TO_DEVICE};
+}
+
+static void plan_copies(struct h2d_case *what, int nflows)
+{
+    size_t n = sample_bytes / what->bytes;
+    size_t most = (size_t)(MOST_ENQUEUED / nflows);
+    if (what->copies)
+        return;
+    n = n > MOST_COPIES ? MOST_COPIES : n;
+    n = n > most ? most : n;
+    what->copies = n < LEAST_COPIES ? LEAST_COPIES : (int)n;
+}
+
+/* The flows of a case, and the bytes that they are to carry. */
+static void prepare(struct run *run)
+{
+    struct h2d *h2d = run->h2d;
+    struct h2d_case *what = run->what;
+    leat_device *device = h2d->device;
+    size_t share = what->bytes / (size_t)what->streams;
+    for (int i = 0; i < what->streams; i++) {
+        size_t begin = share * (size_t)i;
+        add_flow(run, what->to_host, begin,
+                 i == what->streams - 1 ? what->bytes - begin : share);
+    }
+    run->counted = run->nflows;
+    if (what->both)
+        add_flow(run, !what->to_host, 0, what->bytes);
+    plan_copies(what, run->nflows);
+    run->here = ++h2d->seed;
+    run->there = ++h2d->seed;
+    if (what->to_host || what->both) {
+        fill(h2d->pinned, what->bytes, run->here);
+        require(h2d,
+                device->ops->copy(device, h2d->source, h2d->pinned, what->bytes,
+                                  LEAT_COPY_TO_DEVICE, h2d->stream[0]));
+        require(h2d, device->ops->stream_synchronize(device, h2d->stream[0]));
+    }
+    fill(what->pinned ? h2d->pinned : h2d->pageable, what->bytes, run->there);
+}
+
+static void enqueue_copies(const struct run *run, int n)
+{
+    struct h2d *h2d = run->h2d;
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    for (int copy = 0; copy < n; copy++)
+        for (int i = 0; i < run->nflows; i++) {
+            const struct flow *flow = &run->flow[i];
+            require(h2d, (run->what->by_kernel ? ops->kernel_copy : ops->copy)(
+                             device, flow->to, flow->from, flow->bytes,
+                             flow->direction, h2d->stream[i]));
+        }
+}
+
+/* The others wait for the first stream. */
+static void fan_out(const struct run *run, leat_event event)
+{
+    struct h2d *h2d = run->h2d;
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    require(h2d, ops->event_record(device, event, h2d->stream[0]));
+    for (int i = 1; i < run->nflows; i++)
+        require(h2d, ops->stream_wait(device, h2d->stream[i], event));
+}
+
+/* The first stream waits for the others. */
+static void join(const struct run *run)
+{
+    struct h2d *h2d = run->h2d;
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    for (int i = 1; i < run->nflows; i++) {
+        require(h2d, ops->event_record(device, h2d->joined[i], h2d->stream[i]));
+        require(h2d, ops->stream_wait(device, h2d->stream[0], h2d->joined[i]));
+    }
+}
+
+static void enqueue(const struct run *run, bool is_held)
+{
+    struct h2d *h2d = run->h2d;
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    set_release(h2d, !is_held);
+    if (run->what->held)
+        require(h2d, ops->stream_hold(device, h2d->release, hold_seconds,
+                                      h2d->stream[0]));
+    fan_out(run, h2d->joined[0]);
+    enqueue_copies(run, WARM_UPS);
+    join(run);
+    fan_out(run, h2d->start);
+    enqueue_copies(run, run->what->copies);
+    for (int i = 0; i < run->nflows; i++)
+        require(h2d, ops->event_record(device, h2d->done[i], h2d->stream[i]));
+}
+
+/* Returns the GB a second of what counts. */
+static double collect(const struct run *run)
+{
+    struct h2d *h2d = run->h2d;
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    double longest = 0, bytes = 0;
+    for (int i = 0; i < run->nflows; i++)
+        require(h2d, ops->event_synchronize(device, h2d->done[i]));
+    for (int i = 0; i < run->counted; i++) {
+        double seconds = 0;
+        require(h2d,
+                ops->event_elapsed(device, h2d->start, h2d->done[i], &seconds));
+        longest = fmax(longest, seconds);
+        bytes += (double)run->flow[i].bytes;
+    }
+    return 1e-9 * bench_share(bytes * run->what->copies, longest);
+}
+
+/* On all devices at once. A sample below 0 warms up. */
+static void take_sample(struct run run[], int n, int sample)
+{
+    double begin = leat__clock_seconds();
+    for (int i = 0; i < n; i++)
+        enqueue(&run[i], sample >= 0);
+    for (int i = 0; i < n; i++)
+        set_release(run[i].h2d, 1);
+    double seconds = leat__clock_seconds() - begin;
+    for (int i = 0; i < n; i++) {
+        double rate = collect(&run[i]);
+        if (sample >= 0)
+            run[i].rates[sample] = rate;
+        if (sample >= 0 && run[i].what->held && seconds >= hold_seconds)
+            message_fail("%s: the host took %.1f s to enqueue %d copies, and a "
+                         "stream can be held for %.0f s; is the machine busy?",
+                         leat_device_name(run[i].h2d->device), seconds,
+                         run[i].what->copies, hold_seconds);
+    }
+    output_require(interrupt_check());
+}
+
+static void verify(const struct run *run)
+{
+    struct h2d *h2d = run->h2d;
+    const struct h2d_case *what = run->what;
+    leat_device *device = h2d->device;
+    bool is_same = true;
+    if (what->to_host || what->both)
+        is_same = is_filled(h2d->back, what->bytes, run->here);
+    if (is_same && (!what->to_host || what->both)) {
+        memset(h2d->back, 0, what->bytes);
+        require(h2d,
+                device->ops->copy(device, h2d->back, h2d->memory, what->bytes,
+                                  LEAT_COPY_TO_HOST, h2d->stream[0]));
+        require(h2d, device->ops->stream_synchronize(device, h2d->stream[0]));
+        is_same = is_filled(h2d->back, what->bytes, run->there);
+    }
+    if (!is_same)
+        message_fail("%s: %zu bytes were copied %s by %d streams and came "
                      "back changed",
-                     leat_device_name(device), what->bytes, what->streams);
+                     leat_device_name(device), what->bytes,
+                     what->to_host ? "from there" : "there", what->streams);
 }
 
-void h2d_measure(struct h2d *h2d, struct h2d_case *what)
+static void finish(struct run *run, int samples)
 {
-    double rates[H2D_SAMPLES] = {0};
-    fill(h2d, what->pinned ? h2d->pinned : h2d->pageable, what->bytes);
-    for (int i = -WARM_UPS; i < H2D_SAMPLES; i++)
-        rates[i < 0 ? 0 : i] = take_sample(h2d, what);
-    verify(h2d, what);
-    struct bench_spread spread = bench_spread_of(rates, H2D_SAMPLES);
+    struct h2d_case *what = run->what;
+    struct bench_spread spread = bench_spread_of(run->rates, samples);
+    verify(run);
+    what->samples = samples;
     what->gb_per_s = spread.median;
     what->p10 = spread.p10;
     what->p90 = spread.p90;
 }
 
-/*
- * A copy of a small batch pays for its beginning as the upload does, so the
- * ceiling of uploads is that of copies of their size. What larger ones reach
- * shows how much is lost by the size alone.
- */
+void h2d_measure_together(struct h2d *const h2d[], struct h2d_case what[],
+                          int n)
+{
+    struct run run[H2D_MOST_DEVICES] = {0};
+    for (int i = 0; i < n; i++) {
+        run[i].h2d = h2d[i];
+        run[i].what = &what[i];
+        what[i].held = h2d[i]->release && what[i].pinned;
+        prepare(&run[i]);
+    }
+    double begin = leat__clock_seconds();
+    int samples = 0;
+    take_sample(run, n, -1);
+    while (
+        samples < H2D_LEAST_SAMPLES ||
+        (samples < H2D_SAMPLES && leat__clock_seconds() - begin < case_seconds))
+        take_sample(run, n, samples++);
+    for (int i = 0; i < n; i++)
+        finish(&run[i], samples);
+}
+
+void h2d_measure(struct h2d *h2d, struct h2d_case *what)
+{
+    h2d_measure_together(&h2d, what, 1);
+}
+
+void h2d_measure_latency(struct h2d *h2d, struct h2d_latency *what)
+{
+    struct h2d_case one = {.pinned = true,
+                           .to_host = what->to_host,
+                           .bytes = what->bytes,
+                           .streams = 1};
+    struct run run = {.h2d = h2d, .what = &one};
+    leat_device *device = h2d->device;
+    const leat_device_ops *ops = device->ops;
+    double copy[LATENCIES], submit[LATENCIES];
+    prepare(&run);
+    for (int i = -LATENCY_WARM_UPS; i < LATENCIES; i++) {
+        int64_t begin = leat__clock_now();
+        enqueue_copies(&run, 1);
+        int64_t submitted = leat__clock_now();
+        require(h2d, ops->stream_synchronize(device, h2d->stream[0]));
+        int64_t end = leat__clock_now();
+        copy[i < 0 ? 0 : i] = 1e-3 * (double)(end - begin);
+        submit[i < 0 ? 0 : i] = 1e-3 * (double)(submitted - begin);
+        output_require(interrupt_check());
+    }
+    verify(&run);
+    what->copy = bench_spread_of(copy, LATENCIES);
+    what->submit = bench_spread_of(submit, LATENCIES);
+}
+
 void h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
                          size_t bytes)
 {
-    struct h2d_case what = {.pinned = 1, .bytes = bytes, .streams = 1};
-    size_t most = bytes > sample_bytes ? bytes : sample_bytes;
-    struct h2d *h2d = bytes ? h2d_open(device, most, 1) : NULL;
+    struct h2d_case what = {.pinned = true, .bytes = bytes, .streams = 1};
+    struct h2d_options options = {
+        .bytes = bytes > ceiling_bytes ? bytes : ceiling_bytes, .streams = 1};
+    struct h2d *h2d = bytes ? h2d_open(device, &options) : NULL;
     *out = (struct h2d_ceiling){
         .bytes = bytes, .rate = NAN, .p10 = NAN, .p90 = NAN, .best = NAN};
     if (!h2d) {
@@ -231,11 +491,12 @@ void h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
         return;
     }
     h2d_measure(h2d, &what);
-    out->samples = H2D_SAMPLES;
+    out->samples = what.samples;
     out->rate = 1e9 * what.gb_per_s;
     out->p10 = 1e9 * what.p10;
     out->p90 = 1e9 * what.p90;
-    what.bytes = sample_bytes;
+    what.bytes = ceiling_bytes;
+    what.copies = CEILING_COPIES;
     h2d_measure(h2d, &what);
     out->best = fmax(out->rate, 1e9 * what.gb_per_s);
     h2d_close(h2d);

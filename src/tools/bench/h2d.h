@@ -1,38 +1,80 @@
-/* h2d.h: how fast copies run from host memory to a device. */
+/* h2d.h: how fast copies run between host memory and a device. */
 #ifndef LEAT_TOOLS_BENCH_H2D_H
 #define LEAT_TOOLS_BENCH_H2D_H
 
+#include "tools/bench/bench.h"
+
 #include <leat/ext/device.h>
 
-enum { H2D_MOST_STREAMS = 16, H2D_SAMPLES = 11 };
+#include <stdbool.h>
+
+enum {
+    H2D_MOST_STREAMS = 16,
+    H2D_MOST_DEVICES = 16,
+    H2D_LEAST_SAMPLES = 3,
+    H2D_SAMPLES = 11 /* at most */
+};
 
 struct h2d;
 
+/* The memory that copies need. */
+struct h2d_options {
+    size_t bytes;  /* of the largest copy */
+    int streams;   /* at most */
+    bool pageable; /* pageable memory, too */
+    bool to_host;  /* copies from the device, too */
+    bool has_node;
+    int node; /* of NUMA, for pinned memory; else where the device puts it */
+};
+
+/*
+ * Takes memory and streams. NULL, with an error line: there is not enough
+ * memory. As in the rest, other errors end the program, also those of a device
+ * that does not time its events.
+ */
+struct h2d *h2d_open(leat_device *device, const struct h2d_options *options);
+void h2d_close(struct h2d *h2d);
+
+/* The NUMA node of the pinned, or of the pageable memory; below 0: unknown. */
+int h2d_node(const struct h2d *h2d, bool pinned);
+
 /* Copies of one size, back to back. */
 struct h2d_case {
-    int pinned;
-    size_t bytes; /* of one copy, shared out to the streams */
+    bool pinned;
+    bool to_host;   /* from the device; else to it */
+    bool both;      /* while copies go the other way, which do not count */
+    bool by_kernel; /* which reads or writes pinned memory */
+    size_t bytes;   /* of one copy, shared out to the streams */
     int streams;
+    int copies; /* in a sample; 0: as many as it takes, and set to them */
+    /* the result */
+    bool held; /* the streams, until all copies were enqueued */
+    int samples;
     double gb_per_s; /* the median; GB are 10^9 bytes */
     double p10;
     double p90;
 };
 
 /*
- * Takes memory for copies of up to `bytes` through up to `streams` streams.
- * NULL, with an error line: there is not enough. As in the rest, other errors
- * end the program, also those of a device that computes in host memory or does
- * not time its events.
- */
-struct h2d *h2d_open(leat_device *device, size_t bytes, int streams);
-
-/*
- * Measures `what`, in which all but the figures is set. The device's events
- * time each sample; the bytes that arrived are compared outside of that time.
+ * Measures `what`, in which all but the result is set. The device's events time
+ * each sample; the bytes that arrived are compared outside of that time.
  */
 void h2d_measure(struct h2d *h2d, struct h2d_case *what);
 
-void h2d_close(struct h2d *h2d);
+/* The same of several devices at once, a case each. */
+void h2d_measure_together(struct h2d *const h2d[], struct h2d_case what[],
+                          int n);
+
+/* Single copies of pinned memory, by the host's clock, in microseconds. */
+struct h2d_latency {
+    size_t bytes;
+    bool to_host;
+    /* the result */
+    struct bench_spread copy;   /* the call and the wait for it */
+    struct bench_spread submit; /* the call alone */
+};
+
+void h2d_measure_latency(struct h2d *h2d, struct h2d_latency *what);
 
 /* What a layer's uploads are compared with: bytes a second of pinned copies. */
 struct h2d_ceiling {
