@@ -85,6 +85,10 @@ LEAT_API leat_device *leat_blob_device(const leat_blob *blob);
  * mutable functions make that side the newest. Borrowed until reshape, the next
  * forward into this blob, or destroy.
  *
+ * The host's side comes after all that a data layer still does to the contents,
+ * whatever stream forward was given. What else is enqueued, such as the
+ * caller's kernels that write the device's side, is the caller's to wait for.
+ *
  * NULL on error: the blob has no shape, memory is short, the device failed, or
  * the data layer that lent the contents has taken them back (LEAT_ESTATE: after
  * release, restore, or a forward into other tops or without a batch); see

@@ -111,7 +111,7 @@ static bool is_same_loan(const leat_blob *blob, leat_dtype dtype, int ndim,
 
 int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     const int64_t shape[], leat__slab *slab, size_t offset,
-                    leat_head head)
+                    leat_head head, leat__fence *written)
 {
     int64_t count;
     size_t bytes;
@@ -120,6 +120,7 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
         blob->recalls = recalls;
         blob->mem.offset = offset;
         blob->mem.head = head;
+        leat__syncedmem_set_written(&blob->mem, written);
         return LEAT_OK;
     }
     int status = measure(dtype, ndim, shape, &count, &bytes);
@@ -129,7 +130,11 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
         leat__slab_ref(slab);
         leat__syncedmem_clear(&blob->mem);
     }
-    blob->mem = (leat__syncedmem){slab, offset, bytes, head};
+    blob->mem.slab = slab;
+    blob->mem.offset = offset;
+    blob->mem.bytes = bytes;
+    blob->mem.head = head;
+    leat__syncedmem_set_written(&blob->mem, written);
     blob->lent = true;
     blob->recalls = recalls;
     set_shape(blob, dtype, ndim, shape, count);
@@ -139,6 +144,11 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
 int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out)
 {
     return leat__syncedmem_overwrite(&blob->mem, side, out);
+}
+
+void leat__blob_set_written(leat_blob *blob, leat__fence *written)
+{
+    leat__syncedmem_set_written(&blob->mem, written);
 }
 
 leat_dtype leat_blob_dtype(const leat_blob *blob)

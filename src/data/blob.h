@@ -7,11 +7,11 @@
 /*
  * Makes the blob a view of `slab` (shared) from `offset` on, and frees its own
  * memory. The layer that fills the slab defines how long the contents are
- * valid.
+ * valid; the device writes them until `written` (shared; NULL: no more).
  */
 int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     const int64_t shape[], leat__slab *slab, size_t offset,
-                    leat_head head);
+                    leat_head head, leat__fence *written);
 
 /*
  * The contents on that side (HEAD_AT_CPU, HEAD_AT_GPU), to be overwritten
@@ -19,5 +19,9 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
  * Errors: LEAT_ENOMEM, LEAT_EDEVICE.
  */
 int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out);
+
+/* The device overwrites the contents until `written` (shared; NULL: no more).
+ */
+void leat__blob_set_written(leat_blob *blob, leat__fence *written);
 
 #endif

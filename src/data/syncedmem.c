@@ -21,6 +21,62 @@
 /* Alignment requested from a caller's allocator; devices use the same. */
 #define PAGE_BYTES 4096
 
+int leat__fence_create(leat__fence **out, leat_device *device)
+{
+    leat__fence *fence = leat__alloc_zero(1, sizeof(*fence));
+    if (!fence)
+        return LEAT_ENOMEM;
+    int status = device->ops->event_create(device, &fence->event);
+    if (status) {
+        leat__free(fence);
+        return status;
+    }
+    fence->device = device;
+    fence->generation = leat__fork_generation();
+    atomic_init(&fence->references, 1);
+    *out = fence;
+    return LEAT_OK;
+}
+
+void leat__fence_ref(leat__fence *fence)
+{
+    if (fence)
+        atomic_fetch_add_explicit(&fence->references, 1, memory_order_relaxed);
+}
+
+void leat__fence_unref(leat__fence *fence)
+{
+    if (!fence || atomic_fetch_sub(&fence->references, 1) > 1)
+        return;
+    if (fence->generation == leat__fork_generation())
+        fence->device->ops->event_destroy(fence->device, fence->event);
+    leat__free(fence);
+}
+
+leat__host_tally *leat__host_tally_create(void)
+{
+    leat__host_tally *tally = leat__alloc_zero(1, sizeof(*tally));
+    if (tally)
+        atomic_init(&tally->references, 1);
+    return tally;
+}
+
+void leat__host_tally_unref(leat__host_tally *tally)
+{
+    if (tally && atomic_fetch_sub(&tally->references, 1) == 1)
+        leat__free(tally);
+}
+
+/* The host side is there (1), or no more (-1). */
+static void count_host(const leat__slab *slab, int sign)
+{
+    leat__host_tally *tally = slab->tally;
+    if (!tally || !slab->host)
+        return;
+    atomic_fetch_add(slab->is_pageable ? &tally->pageable : &tally->pinned,
+                     sign * (int64_t)slab->bytes);
+}
+
 int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
 {
     int status = leat__fork_watch();
@@ -41,6 +97,13 @@ void leat__slab_set_allocator(leat__slab *slab, const leat_allocator *allocator)
 {
     static const leat_allocator none = {0};
     slab->allocator = allocator ? *allocator : none;
+}
+
+void leat__slab_set_tally(leat__slab *slab, leat__host_tally *tally)
+{
+    if (tally)
+        atomic_fetch_add(&tally->references, 1);
+    slab->tally = tally;
 }
 
 const leat_allocator *leat__slab_allocator(const leat__slab *slab)
@@ -84,6 +147,8 @@ void leat__slab_unref(leat__slab *slab)
 {
     if (!slab || atomic_fetch_sub(&slab->references, 1) > 1)
         return;
+    count_host(slab, -1);
+    leat__host_tally_unref(slab->tally);
     if (is_inherited(slab)) {
         free_inherited(slab);
         return;
@@ -117,10 +182,8 @@ static int take_host(leat__slab *slab)
     return LEAT_OK;
 }
 
-int leat__slab_ensure_host(leat__slab *slab)
+static int make_host(leat__slab *slab)
 {
-    if (slab->host)
-        return LEAT_OK;
     bool unified = slab->device->ops->unified;
     int status = slab->allocator.alloc
                      ? take_host(slab)
@@ -131,6 +194,16 @@ int leat__slab_ensure_host(leat__slab *slab)
         return make_pageable(slab);
     if (!status && unified)
         slab->device_memory = slab->host;
+    return status;
+}
+
+int leat__slab_ensure_host(leat__slab *slab)
+{
+    if (slab->host)
+        return LEAT_OK;
+    int status = make_host(slab);
+    if (!status)
+        count_host(slab, 1);
     return status;
 }
 
@@ -147,7 +220,17 @@ int leat__slab_ensure_device(leat__slab *slab)
 void leat__syncedmem_clear(leat__syncedmem *mem)
 {
     leat__slab_unref(mem->slab);
+    leat__fence_unref(mem->written);
     *mem = (leat__syncedmem){0};
+}
+
+void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence)
+{
+    if (mem->written == fence)
+        return;
+    leat__fence_ref(fence);
+    leat__fence_unref(mem->written);
+    mem->written = fence;
 }
 
 static int refuse_foreign(const leat__slab *slab)
@@ -168,7 +251,8 @@ static bool is_host_accessible(const leat__syncedmem *mem)
 
 /*
  * Copies between the sides and waits, on a stream of its own: waiting for the
- * default stream would wait for the whole device.
+ * default stream would wait for the whole device. The device's writes come
+ * first.
  */
 static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
 {
@@ -180,15 +264,25 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
     int status = device->ops->stream_create(device, &stream);
     if (status)
         return status;
-    if (direction == LEAT_COPY_TO_DEVICE)
+    if (mem->written)
+        status = device->ops->stream_wait(device, stream, mem->written->event);
+    if (!status && direction == LEAT_COPY_TO_DEVICE)
         status = device->ops->copy(device, memory, host, mem->bytes, direction,
                                    stream);
-    else
+    else if (!status)
         status = device->ops->copy(device, host, memory, mem->bytes, direction,
                                    stream);
     int waited = device->ops->stream_synchronize(device, stream);
     device->ops->stream_destroy(device, stream);
     return status ? status : waited;
+}
+
+static int await_writes(const leat__syncedmem *mem)
+{
+    const leat__fence *fence = mem->written;
+    if (!fence || leat__slab_is_foreign(mem->slab))
+        return LEAT_OK;
+    return fence->device->ops->event_synchronize(fence->device, fence->event);
 }
 
 void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
@@ -205,6 +299,9 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
             return NULL;
         mem->head = LEAT_SYNCED;
     }
+    /* The device may still read what the host is going to write. */
+    if (will_write && await_writes(mem))
+        return NULL;
     if (will_write || mem->head == LEAT_UNINITIALIZED)
         mem->head = LEAT_HEAD_AT_CPU;
     return (char *)slab->host + mem->offset;

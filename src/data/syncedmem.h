@@ -2,8 +2,9 @@
  * syncedmem.h: memory on host and device, and which side is newer.
  *
  * A slab is the memory, shared by reference count; a syncedmem is a view of a
- * part of it, with its own head. Thread safety: one caller at a time per
- * syncedmem; references to slabs are atomic.
+ * part of it, with its own head. A fence is an event of the device, shared
+ * likewise, so that a view knows what still writes its memory. Thread safety:
+ * one caller at a time per syncedmem; references are atomic.
  */
 #ifndef LEAT_DATA_SYNCEDMEM_H
 #define LEAT_DATA_SYNCEDMEM_H
@@ -17,6 +18,31 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* An event whose latest record ends the device's writes to some memory. */
+typedef struct leat__fence {
+    leat_device *device;
+    leat_event event;
+    unsigned generation; /* of the process that created it: base/fork.h */
+    atomic_int references;
+} leat__fence;
+
+/* Errors: LEAT_ENOMEM, LEAT_EDEVICE. */
+int leat__fence_create(leat__fence **out, leat_device *device);
+/* Both take NULL. */
+void leat__fence_ref(leat__fence *fence);
+void leat__fence_unref(leat__fence *fence);
+
+/* Host memory that slabs have taken, where somebody counts it. */
+typedef struct leat__host_tally {
+    atomic_int references;
+    atomic_int_fast64_t pinned;
+    atomic_int_fast64_t pageable;
+} leat__host_tally;
+
+/* NULL: no memory. */
+leat__host_tally *leat__host_tally_create(void);
+void leat__host_tally_unref(leat__host_tally *tally); /* takes NULL */
+
 typedef struct leat__slab {
     leat_device *device;
     size_t bytes;
@@ -27,6 +53,7 @@ typedef struct leat__slab {
     atomic_int references;
     unsigned generation;      /* of the process that created it: base/fork.h */
     leat_allocator allocator; /* of the host side; zeroed: the device's */
+    leat__host_tally *tally;  /* shared; NULL: none */
     /* Workers read the fields above while the caller counts here. */
     char apart[LEAT__CACHE_LINE];
     atomic_int_fast64_t recalls; /* how often loans of it were recalled */
@@ -38,6 +65,8 @@ int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes);
  * device's. */
 void leat__slab_set_allocator(leat__slab *slab,
                               const leat_allocator *allocator);
+/* Has the host side counted from its allocation to its end; NULL: nowhere. */
+void leat__slab_set_tally(leat__slab *slab, leat__host_tally *tally);
 /* The allocator set, or NULL; borrowed. */
 const leat_allocator *leat__slab_allocator(const leat__slab *slab);
 /*
@@ -65,14 +94,20 @@ typedef struct leat__syncedmem {
     size_t offset;
     size_t bytes;
     leat_head head;
+    leat__fence *written; /* shared; NULL: nothing writes the device's side */
 } leat__syncedmem;
 
-/* Drops the reference to the slab. */
+/* Drops the references to slab and fence. */
 void leat__syncedmem_clear(leat__syncedmem *mem);
 
+/* Says when the device's writes end: at the fence's latest record; NULL: now.
+ */
+void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence);
+
 /*
- * That side of the memory, copied first if necessary; NULL on error,
- * LEAT_ESTATE if the slab is foreign and its host side not accessible.
+ * That side of the memory, copied first if necessary, after the device's writes
+ * to it; NULL on error, LEAT_ESTATE if the slab is foreign and its host side
+ * not accessible.
  */
 void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write);
 void *leat__syncedmem_gpu(leat__syncedmem *mem, bool will_write);

@@ -22,18 +22,20 @@ static int create_events(leat_device *device, leat__batch *batch)
     status = device->ops->event_create(device, &batch->copied);
     if (status)
         goto fail_room;
-    status = device->ops->event_create(device, &batch->ready);
+    status = leat__fence_create(&batch->written, device);
     if (status)
         goto fail_copied;
     /* One stream is common; further ones get theirs when they come. */
-    status = device->ops->event_create(device, &batch->consumed[0]);
+    status = leat__fence_create(&batch->read, device);
     if (status)
-        goto fail_ready;
+        goto fail_written;
+    batch->ready = batch->written->event;
+    batch->consumed[0] = batch->read->event;
     batch->events = 1;
     return LEAT_OK;
 
-fail_ready:
-    device->ops->event_destroy(device, batch->ready);
+fail_written:
+    leat__fence_unref(batch->written);
 fail_copied:
     device->ops->event_destroy(device, batch->copied);
 fail_room:
@@ -92,8 +94,9 @@ void leat__batch_finish(leat__batch *batch)
     if (!device->ops->unified) {
         device->ops->event_destroy(device, batch->room);
         device->ops->event_destroy(device, batch->copied);
-        device->ops->event_destroy(device, batch->ready);
-        for (int i = 0; i < batch->events; i++)
+        leat__fence_unref(batch->written);
+        leat__fence_unref(batch->read);
+        for (int i = 1; i < batch->events; i++)
             device->ops->event_destroy(device, batch->consumed[i]);
     }
     leat__slab_unref(batch->slab);
@@ -250,6 +253,8 @@ static int make_top(leat__batch *batch, size_t bytes)
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
     if (status)
         return status;
+    if (batch->top_slab)
+        leat__slab_set_tally(slab, batch->top_slab->tally);
     status = leat__slab_ensure_device(slab);
     if (!status) {
         leat__batch_set_top(batch, slab, 0, bytes);

@@ -107,7 +107,10 @@ typedef struct leat__batch {
     int slot;            /* its index among its device's batches */
     leat_event room;     /* its last contents are read, the upload begins */
     leat_event copied;   /* the copy is over; recorded before a transform */
-    leat_event ready;    /* all of the upload is over */
+    leat_event ready;    /* that of `written`: its upload and kernel end */
+    leat__fence *written; /* shared with blobs that it is lent to */
+    leat__fence *read;    /* the event consumed[0]; shared with blobs that it is
+                             copied to */
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */
     int nconsumed; /* and how many the next upload waits for */

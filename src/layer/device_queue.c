@@ -27,10 +27,14 @@ static int make_tops(leat__device_queue *queue,
     if (leat__multiply(each, (size_t)queue->n, &bytes))
         return leat_error(LEAT_EINVAL, "%d tops of %zu bytes overflow",
                           queue->n, each);
+    queue->tally = leat__host_tally_create();
+    if (!queue->tally)
+        return LEAT_ENOMEM;
     leat__slab *slab;
     int status = leat__slab_create(&slab, queue->device, bytes);
     if (status)
         return status;
+    leat__slab_set_tally(slab, queue->tally);
     status = leat__slab_ensure_device(slab);
     for (int i = 0; i < queue->n && !status; i++)
         leat__batch_set_top(&queue->batch[i], slab, (size_t)i * each, each);
@@ -146,6 +150,7 @@ static void finish_queue(leat__device_queue *queue)
     leat__device_copy_wait(&queue->copy, queue->batch, queue->n);
     for (int i = 0; i < queue->n; i++)
         leat__batch_finish(&queue->batch[i]);
+    leat__host_tally_unref(queue->tally);
     leat__device_copy_finish(&queue->copy);
     leat__queue_destroy(queue->ready);
     leat__free(queue->free);
@@ -386,9 +391,11 @@ static leat_memory_stats measure(const leat__device_queue *queue,
     }
     if (queue->device->ops->unified)
         return (leat_memory_stats){.host = bytes};
+    /* What blobs have the host read of tops that the device computed. */
+    const leat__host_tally *tally = queue->tally;
     return (leat_memory_stats){
-        .pinned = bytes,
-        .pageable = pageable,
+        .pinned = bytes + (tally ? atomic_load(&tally->pinned) : 0),
+        .pageable = pageable + (tally ? atomic_load(&tally->pageable) : 0),
         .device = bytes + pageable + tops + (int64_t)queue->copy.mean_bytes,
     };
 }

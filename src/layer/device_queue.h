@@ -39,14 +39,15 @@ typedef struct leat__device_queue {
     leat__batch *batch; /* all of them */
     leat__batch_budget budget;
     int n;
-    bool is_alone;          /* there is no other device */
-    int64_t slab_bytes;     /* of the slab that they share from the start */
-    int64_t top_bytes;      /* of tops that the device computes */
-    bool is_pageable;       /* the slab's host side is not pinned */
-    int host_node;          /* of NUMA, where it begins; -1: not known */
-    bool is_inline;         /* a free batch wakes no worker; the caller's */
-    atomic_bool was_full;   /* workers ran out of batches since it grew last */
-    atomic_int circulating; /* batches in use; the caller's, read by anybody */
+    bool is_alone;           /* there is no other device */
+    int64_t slab_bytes;      /* of the slab that they share from the start */
+    int64_t top_bytes;       /* of tops that the device computes */
+    leat__host_tally *tally; /* of their host sides; NULL: there are none */
+    bool is_pageable;        /* the slab's host side is not pinned */
+    int host_node;           /* of NUMA, where it begins; -1: not known */
+    bool is_inline;          /* a free batch wakes no worker; the caller's */
+    atomic_bool was_full;    /* workers ran out of batches since it grew last */
+    atomic_int circulating;  /* batches in use; the caller's, read by anybody */
     pthread_mutex_t lock;
     leat__batch **free;           /* a stack; protected by lock, as is */
     atomic_int nfree;             /* which anybody may read */

@@ -187,11 +187,11 @@ static int lend(const leat_data_layer *layer, leat__batch *batch, int i,
     if (is_computed(batch, i))
         return leat__blob_lend(blob, top->dtype, at.ndim, at.shape,
                                batch->top_slab, batch->top_offset,
-                               LEAT_HEAD_AT_GPU);
+                               LEAT_HEAD_AT_GPU, batch->written);
     leat_head head =
         layer->device->ops->unified ? LEAT_HEAD_AT_CPU : LEAT_SYNCED;
     return leat__blob_lend(blob, top->dtype, at.ndim, at.shape, batch->slab,
-                           batch->offset + at.offset, head);
+                           batch->offset + at.offset, head, batch->written);
 }
 
 /* Where the top lies on the device. */
@@ -234,6 +234,8 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                                bytes, LEAT_COPY_ON_DEVICE, stream);
     if (!status && host)
         status = leat__device_copy_synchronize(device_copy(layer));
+    /* Recorded with the last copy. */
+    leat__blob_set_written(blob, host ? NULL : batch->read);
     return status;
 }
 

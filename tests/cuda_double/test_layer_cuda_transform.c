@@ -1,5 +1,6 @@
 /* Transforms on cuda:0 by the double: the CPU's bytes, and what they cost. */
 #include "layer_stage.h"
+#include "sight.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -231,7 +232,15 @@ START_TEST(the_cpu_can_read_what_the_device_computed)
     stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
     layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < 5; i++) {
+        sight seen[STAGE_BATCH] = {0};
         ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        /* Forward has waited: so can any stream. */
+        sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[1]);
+        ck_assert_int_eq(cudaStreamSynchronize(stage_stream[1]), cudaSuccess);
+        for (int k = 0; k < STAGE_BATCH; k++)
+            ck_assert_float_eq(
+                seen[k].label,
+                (float)(1000 + (i * STAGE_BATCH + k) % LAYER_FIXTURE_COUNT));
         const float *data = leat_blob_cpu_data(fixture.top[0]);
         ck_assert_ptr_nonnull(data);
         for (int k = 0; k < STAGE_BATCH; k++)
@@ -240,6 +249,84 @@ START_TEST(the_cpu_can_read_what_the_device_computed)
                 (float)layer_fixture_pixel(
                     (i * STAGE_BATCH + k) % LAYER_FIXTURE_COUNT, 0, 1, 1));
     }
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+/* The stream that forward was given has not come to it yet; nor is it waited
+   for by the caller. */
+START_TEST(the_cpu_can_read_a_top_that_a_stream_still_writes)
+{
+    int wrong = 0;
+    stage_options.transform_on = (leat_transform_on)(_i % 2);
+    stage_options.top_mode = _i / 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < 5; i++) {
+        stage_forward(&fixture, stage_stream[i % STAGE_STREAMS]);
+        const float *data = leat_blob_cpu_data(fixture.top[0]);
+        const float *label = leat_blob_cpu_data(fixture.top[1]);
+        ck_assert(data && label);
+        for (int k = 0; k < STAGE_BATCH; k++) {
+            int at = (i * STAGE_BATCH + k) % LAYER_FIXTURE_COUNT;
+            wrong += data[k * LAYER_FIXTURE_PIXELS + 7] !=
+                         (float)layer_fixture_pixel(at, 0, 1, 1) ||
+                     label[k] != (float)(1000 + at);
+        }
+    }
+    ck_assert_int_eq(wrong, 0);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+/* A change of the host's must not get into a copy that is under way. */
+START_TEST(the_cpu_can_write_a_top_that_a_stream_still_reads)
+{
+    sight seen[STAGE_BATCH] = {0};
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    float *label = leat_blob_mutable_cpu_data(fixture.top[1]);
+    for (int k = 0; k < STAGE_BATCH; k++)
+        label[k] = -1;
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_BATCH), 0);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+/* Tops know what writes them even without their layer. */
+START_TEST(a_top_that_is_written_outlives_its_layer)
+{
+    stage_options.transform_on = (leat_transform_on)(_i % 2);
+    stage_options.top_mode = _i / 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    leat_data_layer_destroy(fixture.layer);
+    fixture.layer = NULL;
+    const float *data = leat_blob_cpu_data(fixture.top[0]);
+    ck_assert_ptr_nonnull(data);
+    ck_assert_float_eq(data[7], (float)layer_fixture_pixel(0, 0, 1, 1));
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(host_memory_for_a_top_that_the_device_computed_is_counted)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    cuda_double_set_pinnable(_i ? 1 << 16 : SIZE_MAX);
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    stage_options.batch_size = _i ? 100 : STAGE_BATCH;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
+        ck_assert_int_eq(stats.memory.pinned, cuda_double_count().pinned_bytes);
+        if (i == 0) {
+            ck_assert_int_eq(stats.memory.pageable, 0);
+            ck_assert_ptr_nonnull(leat_blob_cpu_data(fixture.top[0]));
+        }
+    }
+    ck_assert_int_eq(stats.memory.pageable > 0, _i);
     layer_fixture_close(&fixture);
 }
 END_TEST
@@ -308,6 +395,12 @@ int main(void)
     tcase_add_loop_test(tcase, no_copy_waits_for_a_transform, 0, 3);
     tcase_add_loop_test(tcase, transforms_and_copies_overlap, 0, 3);
     tcase_add_test(tcase, the_cpu_can_read_what_the_device_computed);
+    tcase_add_loop_test(
+        tcase, the_cpu_can_read_a_top_that_a_stream_still_writes, 0, 4);
+    tcase_add_test(tcase, the_cpu_can_write_a_top_that_a_stream_still_reads);
+    tcase_add_loop_test(tcase, a_top_that_is_written_outlives_its_layer, 0, 4);
+    tcase_add_loop_test(
+        tcase, host_memory_for_a_top_that_the_device_computed_is_counted, 0, 2);
     tcase_add_test(tcase, doubles_are_not_made_on_a_device);
     return suite_run(suite);
 }

@@ -154,7 +154,7 @@ START_TEST(a_lent_blob_shares_the_memory_and_keeps_it_alive)
     const int64_t shape[] = {5, 20};
     ck_assert_int_eq(reshape(blob, 7, 0, 0, 0), LEAT_OK);
     ck_assert_int_eq(leat__blob_lend(blob, LEAT_UINT8, 2, shape, slab, 100,
-                                     LEAT_HEAD_AT_CPU),
+                                     LEAT_HEAD_AT_CPU, NULL),
                      LEAT_OK);
     ck_assert_int_eq(leat_blob_count(blob), 100);
     ck_assert_int_eq(leat_blob_head(blob), LEAT_HEAD_AT_CPU);
@@ -171,7 +171,7 @@ START_TEST(lending_the_same_slab_again_counts_it_once)
     const int64_t shape[] = {50};
     for (size_t i = 0; i < 3; i++)
         ck_assert_int_eq(leat__blob_lend(blob, LEAT_UINT8, 1, shape, slab,
-                                         i % 2 * 50, LEAT_HEAD_AT_CPU),
+                                         i % 2 * 50, LEAT_HEAD_AT_CPU, NULL),
                          LEAT_OK);
     ck_assert_int_eq(atomic_load(&slab->references), 2);
     ck_assert_int_eq(reshape(blob, 1, 0, 0, 0), LEAT_OK);
@@ -186,11 +186,11 @@ START_TEST(reshaping_a_lent_blob_leaves_the_lender_alone)
     const int64_t shape[] = {100};
     const int64_t smaller[] = {10};
     const int64_t negative[] = {-1};
-    ck_assert_int_eq(
-        leat__blob_lend(blob, LEAT_UINT8, 1, shape, slab, 0, LEAT_HEAD_AT_CPU),
-        LEAT_OK);
+    ck_assert_int_eq(leat__blob_lend(blob, LEAT_UINT8, 1, shape, slab, 0,
+                                     LEAT_HEAD_AT_CPU, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat__blob_lend(blob, LEAT_UINT8, 1, negative, slab, 0,
-                                     LEAT_HEAD_AT_CPU),
+                                     LEAT_HEAD_AT_CPU, NULL),
                      LEAT_EINVAL);
     ck_assert_int_eq(leat_blob_count(blob), 100);
     ck_assert_int_eq(leat_blob_reshape(blob, LEAT_UINT8, 1, smaller), LEAT_OK);

@@ -215,7 +215,7 @@ END_TEST
 START_TEST(two_views_of_a_slab_have_heads_of_their_own)
 {
     begin(1);
-    leat__syncedmem other = {mem.slab, BYTES / 2, BYTES / 2, 0};
+    leat__syncedmem other = {mem.slab, BYTES / 2, BYTES / 2, 0, NULL};
     leat__slab_ref(mem.slab);
     mem.bytes = BYTES / 2;
     memset(leat__syncedmem_cpu(&mem, 1), 1, BYTES / 2);
