@@ -79,7 +79,7 @@ START_TEST(a_layer_for_which_there_is_no_memory_works_once_there_is)
     ck_assert_int_gt(n, 0);
     options.device = gpu_device(0);
     /* More than can be left. */
-    options.batch_size = 64 * GPU_BATCH;
+    options.batch_size = 16 * GPU_BATCH;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
                      LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_ENOMEM);
