@@ -13,7 +13,7 @@
 static __device__ unsigned long long nanoseconds()
 {
     unsigned long long now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
 
