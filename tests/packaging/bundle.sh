@@ -111,14 +111,18 @@ if grep ' /' "$bundle/gpu_tests" "$bundle/graph_tests"; then
     fail "the GPU tests above are of the machine that built them"
 fi
 if [ -x "$build/examples/train_cuda" ]; then
-    read -ra words < <(sed -n 's/^test_cuda_examples.sh //p' "$bundle/gpu_tests")
-    status=0
-    env -i PATH="$work/path" "$bundle/bin/test_cuda_examples.sh" \
-        "${words[@]/#/$bundle/}" \
-        >"$work/output" 2>&1 ||
-        status=$?
-    [ $status -eq 0 ] || [ $status -eq 77 ] ||
-        fail "the packed examples fail: $(cat "$work/output")"
+    for list in gpu_tests graph_tests; do
+        words=()
+        while read -ra line; do
+            [ "${line[0]}" != test_cuda_examples.sh ] || words=("${line[@]:1}")
+        done <"$bundle/$list"
+        [ ${#words[@]} -ge 4 ] || fail "the examples are not in $list"
+        status=0
+        env -i PATH="$work/path" "$bundle/bin/test_cuda_examples.sh" \
+            "${words[@]/#/$bundle/}" >"$work/output" 2>&1 || status=$?
+        [ $status -eq 0 ] || [ $status -eq 77 ] ||
+            fail "the packed examples fail: $(cat "$work/output")"
+    done
 fi
 
 # What is missing shows, and what is no bundle is left alone.
