@@ -49,8 +49,15 @@ static memory_range pinned[DOUBLE_RANGES];
 static atomic_int nranges; /* of both, the first so many were ever in use */
 static atomic_size_t pinned_bytes;
 
+enum {
+    FAULT_OF_CALL,   /* it fails */
+    FAULT_OF_DEVICE, /* the device is lost */
+    FAULT_OF_CONTEXT /* its primary context is destroyed */
+};
 static atomic_int_fast64_t fault = -1;
 static atomic_int fault_error;
+static atomic_int fault_kind;
+static _Atomic(const char *) fault_name; /* of the calls counted; NULL: all */
 static _Atomic(const char *) failed;
 static atomic_int_fast64_t loss = -1;
 static atomic_int loss_error;
@@ -98,6 +105,22 @@ static cudaError_t machine_error(void)
     return atomic_load(&ndevices) == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
 
+/* Whether this call fails; or its device or context ends just before it. */
+static int is_faulty(const char *name)
+{
+    const char *wanted = atomic_load(&fault_name);
+    if ((wanted && strcmp(wanted, name) != 0) || !is_turn(&fault))
+        return 0;
+    atomic_store(&failed, name);
+    int kind = atomic_load(&fault_kind);
+    if (kind == FAULT_OF_CONTEXT)
+        cuda_double_destroy_primary(double_ordinal());
+    if (kind == FAULT_OF_DEVICE)
+        atomic_store(&double_devices[double_ordinal()].lost,
+                     atomic_load(&fault_error));
+    return kind == FAULT_OF_CALL;
+}
+
 cudaError_t double_enter(const char *name, const cuda_double_call *call,
                          int traits)
 {
@@ -108,10 +131,8 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
         strcmp(name, "cudaStreamIsCapturing") != 0)
         atomic_fetch_add(&captured_calls,
                          atomic_load(&call->stream->capturing));
-    if (is_turn(&fault)) {
-        atomic_store(&failed, name);
+    if (is_faulty(name))
         return (cudaError_t)atomic_load(&fault_error);
-    }
     cudaError_t error = machine_error();
     if (error)
         return error;
@@ -535,10 +556,8 @@ cudaError_t cudaSetDevice(int device)
     if (error)
         return double_leave(error);
     error = double_context_set(device);
-    if (!error && is_turn(&fault)) {
-        atomic_store(&failed, __func__);
+    if (!error && is_faulty(__func__))
         error = (cudaError_t)atomic_load(&fault_error);
-    }
     return double_leave(error);
 }
 
@@ -697,11 +716,34 @@ void cuda_double_set_next(cudaStream_t stream)
     atomic_store(&double_next, stream);
 }
 
-void cuda_double_fail_at(int64_t n, cudaError_t error)
+static void set_fault(int kind, const char *name, int64_t n, cudaError_t error)
 {
+    atomic_store(&fault, -1);
     atomic_store(&failed, NULL);
+    atomic_store(&fault_kind, kind);
+    atomic_store(&fault_name, name);
     atomic_store(&fault_error, (int)error);
     atomic_store(&fault, n);
+}
+
+void cuda_double_fail_at(int64_t n, cudaError_t error)
+{
+    set_fault(FAULT_OF_CALL, NULL, n, error);
+}
+
+void cuda_double_fail_named(const char *name, int64_t n, cudaError_t error)
+{
+    set_fault(FAULT_OF_CALL, name, n, error);
+}
+
+void cuda_double_lose_at_call(int64_t n, cudaError_t error)
+{
+    set_fault(FAULT_OF_DEVICE, NULL, n, error);
+}
+
+void cuda_double_destroy_at_call(int64_t n)
+{
+    set_fault(FAULT_OF_CONTEXT, NULL, n, cudaSuccess);
 }
 
 const char *cuda_double_failed(void)

@@ -75,6 +75,14 @@ void cuda_double_set_blocking(int blocking);
  * with `error`; only that one. Below 0: none.
  */
 void cuda_double_fail_at(int64_t n, cudaError_t error);
+/* The same, of the calls of that name, which is borrowed. */
+void cuda_double_fail_named(const char *name, int64_t n, cudaError_t error);
+/*
+ * Just before that call the device that is current there is lost, or its
+ * primary context is destroyed by the caller.
+ */
+void cuda_double_lose_at_call(int64_t n, cudaError_t error);
+void cuda_double_destroy_at_call(int64_t n);
 /* The call that has failed so, or NULL. */
 const char *cuda_double_failed(void);
 

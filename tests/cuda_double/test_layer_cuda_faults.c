@@ -81,48 +81,6 @@ static int live(layer_fixture *fixture)
     return status;
 }
 
-START_TEST(every_call_that_fails_ends_in_one_clean_error)
-{
-    int told = 0;
-    const float mean = 1;
-    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
-    transform.mean_value = &mean;
-    transform.mean_values = 1;
-    stage_options.transform = &transform;
-    stage_options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
-    stage_options.transform_on = (leat_transform_on)(_i / 2 % 2);
-    if (_i / 4) {
-        cuda_double_set_pinnable(0);
-        cuda_double_set_blocking(1);
-    }
-    for (int n = 0;; n++) {
-        layer_fixture fixture = {0};
-        cuda_double_fail_at(n, cudaErrorUnknown);
-        int status = live(&fixture);
-        const char *failed = cuda_double_failed();
-        char line[512];
-        snprintf(line, sizeof(line), "%s", leat_last_error());
-        cuda_double_fail_at(-1, cudaSuccess);
-        if (status) {
-            ck_assert_int_eq(status, LEAT_EDEVICE);
-            ck_assert_ptr_nonnull(failed);
-            ck_assert_msg(strstr(line, "cuda:0: ") &&
-                              strstr(line, "cudaErrorUnknown"),
-                          "%s", line);
-            told++;
-        }
-        layer_fixture_close(&fixture);
-        stage_check_nothing_lives();
-        ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
-        if (!failed && n > 30)
-            break;
-        ck_assert_int_lt(n, 1000);
-    }
-    ck_assert_int_gt(told, 30);
-    cuda_double_reset();
-}
-END_TEST
-
 /* Sets ever more memory, until the layer has enough; how often it had not. */
 static int count_refusals(void (*set)(size_t), size_t step, const char *words)
 {
@@ -281,8 +239,6 @@ int main(void)
     tcase_add_test(tcase,
                    an_unpinnable_host_is_an_error_where_pinned_is_demanded);
     tcase_add_test(tcase, a_device_too_small_is_told_with_the_bytes_wanted);
-    tcase_add_loop_test(tcase, every_call_that_fails_ends_in_one_clean_error, 0,
-                        8);
     tcase_add_loop_test(
         tcase, a_device_of_any_size_that_is_too_small_is_one_error, 0, 4);
     tcase_add_test(tcase,

@@ -1,0 +1,276 @@
+/*
+ * Each CUDA call of a layer's life fails in turn, once or from then on, from
+ * opening the device to destroy: the caller gets one error, nothing hangs and
+ * nothing stays.
+ */
+#include "layer_stage.h"
+#include "support/bad_records.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <leat/cuda.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STEPS 9
+#define NAMES 64
+#define RECORDS 20
+
+/* What layers are like whose calls differ. */
+typedef struct way {
+    leat_top_mode top_mode;
+    leat_transform_on transform_on;
+    int on_host; /* forwards of these are for the host: */
+    int is_pageable;
+    int grows; /* batches outgrow their memory */
+} way;
+
+/* Copies into tops are the caller's to order among its streams. */
+enum { NONE, THIRD, ALL };
+
+static const way ways[] = {
+    {LEAT_TOP_LEND, LEAT_TRANSFORM_ON_CPU, THIRD, 0, 0},
+    {LEAT_TOP_COPY, LEAT_TRANSFORM_ON_CPU, NONE, 0, 0},
+    {LEAT_TOP_COPY, LEAT_TRANSFORM_ON_CPU, ALL, 0, 0},
+    {LEAT_TOP_LEND, LEAT_TRANSFORM_ON_DEVICE, THIRD, 0, 0},
+    {LEAT_TOP_COPY, LEAT_TRANSFORM_ON_DEVICE, NONE, 0, 0},
+    {LEAT_TOP_LEND, LEAT_TRANSFORM_ON_CPU, THIRD, 1, 0},
+    {LEAT_TOP_COPY, LEAT_TRANSFORM_ON_DEVICE, ALL, 1, 0},
+    {LEAT_TOP_LEND, LEAT_TRANSFORM_ON_CPU, THIRD, 0, 1},
+    {LEAT_TOP_LEND, LEAT_TRANSFORM_ON_DEVICE, THIRD, 0, 1},
+};
+#define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
+
+/* A life until its first error, and what became of it. */
+typedef struct life {
+    layer_fixture fixture;
+    leat_pipeline *pipeline;
+    int on_host;
+    int records;
+    int is_forwards; /* the error came from a forward */
+    char line[512];
+} life;
+
+static const float mean = 1;
+static bad_records grown;
+
+static void begin(life *self, const way *one)
+{
+    static leat_transform_options transform;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform = none;
+    transform.mean_value = &mean;
+    transform.mean_values = 1;
+    stage_options.transform = &transform;
+    stage_options.top_mode = one->top_mode;
+    stage_options.transform_on = one->transform_on;
+    stage_options.batch_size = one->grows ? 1 : STAGE_BATCH;
+    cuda_double_reset();
+    cuda_double_set_pinnable(one->is_pageable ? 0 : SIZE_MAX);
+    cuda_double_set_blocking(one->is_pageable);
+    memset(self, 0, sizeof(*self));
+    self->on_host = one->on_host;
+    self->pipeline = stage_pipeline;
+    self->records = LAYER_FIXTURE_COUNT;
+    if (!one->grows)
+        return;
+    grown = (bad_records){.count = RECORDS};
+    for (int i = 0; i < RECORDS; i += 3)
+        grown.kind[i] = BAD_RECORDS_SMALL;
+    self->pipeline = bad_records_pipeline(&grown);
+    self->records = RECORDS;
+}
+
+static int set_up_layer(life *self)
+{
+    leat_device *device;
+    layer_fixture *fixture = &self->fixture;
+    int status = leat_device_find(&device, stage_options.device);
+    if (!status)
+        status = leat_data_layer_create(&fixture->layer, self->pipeline,
+                                        &stage_options);
+    for (int i = 0; i < 2 && !status; i++)
+        status = leat_blob_create(&fixture->top[i], device);
+    if (!status)
+        status = leat_data_layer_setup(fixture->layer, fixture->top, 2);
+    return status;
+}
+
+/* By a stream, or on the host, which looks at the bytes. */
+static int step(life *self, int i)
+{
+    layer_fixture *fixture = &self->fixture;
+    bool is_host =
+        self->on_host == ALL || (self->on_host == THIRD && i % 3 == 2);
+    leat_stream stream =
+        leat_cuda_stream(stage_stream[self->on_host ? i % 2 : 0]);
+    if (is_host)
+        stream = LEAT_HOST;
+    int status =
+        leat_data_layer_forward(fixture->layer, fixture->top, 2, stream);
+    self->is_forwards = status != LEAT_OK;
+    if (status)
+        return status;
+    if (!leat_blob_gpu_data(fixture->top[0]))
+        return LEAT_EDEVICE;
+    if (!is_host)
+        return LEAT_OK;
+    const float *label = leat_blob_cpu_data(fixture->top[1]);
+    if (!label || !leat_blob_cpu_data(fixture->top[0]))
+        return LEAT_EDEVICE;
+    int64_t first = leat_data_layer_batch(fixture->layer)->from[0].record;
+    ck_assert_int_eq(first, stage_options.batch_size * i % self->records);
+    ck_assert_float_eq(*label, (float)(1000 + first));
+    return LEAT_OK;
+}
+
+static int restore(life *self)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_data_layer_save(self->fixture.layer, &token);
+    if (!status)
+        status = leat_data_layer_restore(self->fixture.layer, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+static int live(life *self)
+{
+    const leat_stream further = leat_cuda_stream(stage_stream[2]);
+    int status = set_up_layer(self);
+    for (int i = 0; i < STEPS && !status; i++) {
+        status = step(self, i);
+        if (!status && i % 4 == 1)
+            status = leat_data_layer_release(self->fixture.layer, &further, 1);
+        if (!status && i == 4)
+            status = restore(self);
+    }
+    snprintf(self->line, sizeof(self->line), "%s", leat_last_error());
+    return status;
+}
+
+/* The same error again, where it is forward's. */
+static void check_error(life *self, int status, const char *name)
+{
+    ck_assert_int_eq(status, LEAT_EDEVICE);
+    ck_assert_msg(strstr(self->line, "cuda:0: ") && strstr(self->line, name),
+                  "%s", self->line);
+    if (!self->is_forwards)
+        return;
+    ck_assert_int_eq(leat_cuda_forward(self->fixture.layer, self->fixture.top,
+                                       2, stage_stream[0]),
+                     status);
+    ck_assert_str_eq(leat_last_error(), self->line);
+}
+
+static void end(life *self)
+{
+    layer_fixture_close(&self->fixture);
+    cuda_double_fail_at(-1, cudaSuccess);
+    if (self->pipeline != stage_pipeline)
+        leat_pipeline_unref(self->pipeline);
+    stage_check_nothing_lives();
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+}
+
+static int has(const char *const names[], int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+/*
+ * The runtime's calls of one life, by name. Left out are those that cannot
+ * fail, and the driver's: a context that is lost does not come back.
+ */
+static int list_calls(const way *one, const char *names[])
+{
+    static const char *const infallible[] = {
+        "cudaGetDevice", "cudaDriverGetVersion", "cudaRuntimeGetVersion",
+        "cudaThreadExchangeStreamCaptureMode"};
+    life self;
+    int calls;
+    int n = 0;
+    begin(&self, one);
+    ck_assert_int_eq(live(&self), LEAT_OK);
+    end(&self);
+    const cuda_double_call *call = cuda_double_calls(&calls);
+    for (int i = 0; i < calls; i++) {
+        const char *name = call[i].name;
+        if (strncmp(name, "cuda", 4) != 0 || has(infallible, 4, name) ||
+            has(names, n, name))
+            continue;
+        ck_assert_int_lt(n, NAMES);
+        names[n++] = name;
+    }
+    return n;
+}
+
+/* Whether call `i` of that name was made, and failed. */
+static int fail_call(const way *one, const char *name, int i, int *errors)
+{
+    life self;
+    begin(&self, one);
+    cuda_double_fail_named(name, i, cudaErrorUnknown);
+    int status = live(&self);
+    if (status)
+        check_error(&self, status, "cudaErrorUnknown");
+    *errors += status != LEAT_OK;
+    layer_fixture_close(&self.fixture);
+    self.fixture = (layer_fixture){0};
+    int has_failed = cuda_double_failed() != NULL;
+    end(&self);
+    return has_failed;
+}
+
+START_TEST(a_call_that_fails_is_one_error)
+{
+    const char *names[NAMES];
+    leat_device *device;
+    int errors = 0;
+    ck_assert_int_eq(leat_device_find(&device, "cuda:0"), LEAT_OK);
+    int n = list_calls(&ways[_i], names);
+    ck_assert_int_ge(n, 14);
+    for (int k = 0; k < n; k++) {
+        int i = 0;
+        while (fail_call(&ways[_i], names[k], i, &errors))
+            i++;
+        ck_assert_msg(i > 0, "%s has not failed", names[k]);
+    }
+    ck_assert_int_gt(errors, 30);
+    cuda_double_reset();
+}
+END_TEST
+
+START_TEST(a_device_lost_at_any_call_is_one_error)
+{
+    int status = LEAT_EDEVICE;
+    int fault = 0;
+    for (; status; fault++) {
+        life self;
+        begin(&self, &ways[_i]);
+        cuda_double_lose_at_call(fault, cudaErrorECCUncorrectable);
+        status = live(&self);
+        if (status)
+            check_error(&self, status, "cudaErrorECCUncorrectable");
+        end(&self);
+        ck_assert_int_lt(fault, 2000);
+    }
+    ck_assert_int_gt(fault, 30);
+    cuda_double_reset();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_cuda_calls");
+    TCase *tcase = tcase_create("layer_cuda_calls");
+    tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, a_call_that_fails_is_one_error, 0, WAYS);
+    tcase_add_loop_test(tcase, a_device_lost_at_any_call_is_one_error, 0, WAYS);
+    return suite_run(suite);
+}
