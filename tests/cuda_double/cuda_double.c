@@ -21,6 +21,7 @@ double_device double_devices[CUDA_DOUBLE_DEVICES];
 atomic_int double_eager;
 atomic_int_fast64_t double_bus_latency;
 atomic_int_fast64_t double_call_cost;
+atomic_int double_launch_blocking;
 atomic_int double_one_engine;
 _Atomic double double_bus_bandwidth;
 _Atomic double double_memory_bandwidth;
@@ -706,6 +707,11 @@ void cuda_double_set_blocking(int value)
     atomic_store(&blocking, value);
 }
 
+void cuda_double_set_launch_blocking(int value)
+{
+    atomic_store(&double_launch_blocking, value);
+}
+
 void cuda_double_set_mutant(cuda_double_mutant mutant)
 {
     atomic_store(&double_mutant, (int)mutant);
@@ -771,6 +777,7 @@ void cuda_double_reset(void)
     cuda_double_set_one_engine(0);
     cuda_double_set_eager(0);
     cuda_double_set_blocking(0);
+    cuda_double_set_launch_blocking(0);
     cuda_double_set_mutant(CUDA_DOUBLE_FAITHFUL);
     cuda_double_fail_at(-1, cudaSuccess);
     cuda_double_lose_at(-1, cudaSuccess);

@@ -75,6 +75,14 @@ done
 check "calls do not count where nothing is held: $(rate pageable 4096 1)" awk \
     -v rate="$(rate pageable 4096 1)" 'BEGIN { exit !(rate > .81 && rate < .83) }'
 
+# Where launches block nothing can be held; and a host that takes too long is told so.
+LEAT_DOUBLE_LAUNCH_BLOCKING=1 LEAT_DOUBLE_BUS=25,2 "${sizes[@]}" --streams 1 --json \
+    >json || failed=1
+check 'launches that block' test "$(grep -o '"held": false' json | wc -l)" -eq 6
+check 'why nothing is held' grep -q "cuda:0: the host's calls count" json
+tells 'the host took 2.3 s to enqueue 256 copies' env LEAT_DOUBLE_CLOCK=1 \
+    LEAT_DOUBLE_CALL=9000 "${sizes[@]}"
+
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
 check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table
 check 'the columns' grep -q '^bytes  *| *pinned x1 | .*pageable x4$' table

@@ -4,7 +4,7 @@
  * LEAT_DOUBLE_MEMORY_BUS=GB_PER_S, of what goes on
  * within the device, LEAT_DOUBLE_DEVICES=N,
  * LEAT_DOUBLE_MEMORY=BYTES of each device, LEAT_DOUBLE_L2=BYTES of its cache,
- * LEAT_DOUBLE_ONE_ENGINE=1,
+ * LEAT_DOUBLE_ONE_ENGINE=1, LEAT_DOUBLE_LAUNCH_BLOCKING=1,
  * LEAT_DOUBLE_PINNABLE=BYTES, LEAT_DOUBLE_FAIL=N, the call from the start on
  * that fails, and LEAT_DOUBLE_MUTANT=N, the rule that is broken.
  */
@@ -37,6 +37,8 @@ __attribute__((constructor)) static void build_machine(void)
     if (l2)
         cuda_double_set_l2((size_t)strtoull(l2, NULL, 10));
     cuda_double_set_one_engine(getenv("LEAT_DOUBLE_ONE_ENGINE") != NULL);
+    cuda_double_set_launch_blocking(getenv("LEAT_DOUBLE_LAUNCH_BLOCKING") !=
+                                    NULL);
     if (devices)
         cuda_double_set_devices(atoi(devices));
     if (pinnable)

@@ -42,6 +42,9 @@ enum { LATENCIES = 500, LATENCY_WARM_UPS = 50 };
 static const double case_seconds = 1;
 /* For the host to enqueue a sample; it takes some milliseconds. */
 static const double hold_seconds = 2;
+/* To find out whether the launch of a kernel waits for its end. */
+static const double probe_seconds = 0.02;
+enum { PROBES = 3 };
 
 /* What the device copies of the ceiling have. */
 static const size_t ceiling_bytes = (size_t)64 << 20;
@@ -56,6 +59,7 @@ struct h2d {
     void *memory; /* the device's, that copies go to */
     void *source; /* the device's, that copies come from */
     uint32_t *release;
+    bool holds; /* a stream can be held while the host goes on */
     int nstreams;
     leat_stream stream[H2D_MOST_STREAMS];
     leat_event joined[H2D_MOST_STREAMS]; /* untimed */
@@ -148,6 +152,48 @@ static void take_streams(struct h2d *bench)
     }
 }
 
+static void set_release(struct h2d *h2d, uint32_t value)
+{
+    if (h2d->release)
+        __atomic_store_n(h2d->release, value, __ATOMIC_RELEASE);
+}
+
+/* As output_require, which must not leave a kernel waiting. */
+static void require(struct h2d *h2d, int status)
+{
+    if (status < 0)
+        set_release(h2d, 1);
+    output_require(status);
+}
+
+/* The seconds that the call takes which holds the stream so long at most. */
+static double time_hold(struct h2d *h2d, uint32_t value)
+{
+    leat_device *device = h2d->device;
+    set_release(h2d, value);
+    double begin = leat__clock_seconds();
+    require(h2d, device->ops->stream_hold(device, h2d->release, probe_seconds,
+                                          h2d->stream[0]));
+    double seconds = leat__clock_seconds() - begin;
+    set_release(h2d, 1);
+    require(h2d, device->ops->stream_synchronize(device, h2d->stream[0]));
+    return seconds;
+}
+
+/*
+ * Launches may block, as with CUDA_LAUNCH_BLOCKING and in some tools that check
+ * kernels: then a stream that is held holds the host. The first launch, which
+ * holds nothing, may load the kernel.
+ */
+static void probe_hold(struct h2d *h2d)
+{
+    if (!h2d->release)
+        return;
+    (void)time_hold(h2d, 1);
+    for (int i = 0; i < PROBES && !h2d->holds; i++)
+        h2d->holds = time_hold(h2d, 0) < probe_seconds / 2;
+}
+
 struct h2d *h2d_open(leat_device *device, const struct h2d_options *options)
 {
     check_device(device);
@@ -163,6 +209,7 @@ struct h2d *h2d_open(leat_device *device, const struct h2d_options *options)
     }
     output_require(status);
     take_streams(bench);
+    probe_hold(bench);
     return bench;
 }
 
@@ -202,23 +249,14 @@ void h2d_close(struct h2d *h2d)
     leat__free(h2d);
 }
 
+bool h2d_holds(const struct h2d *h2d)
+{
+    return h2d->holds;
+}
+
 int h2d_node(const struct h2d *h2d, bool pinned)
 {
     return leat__numa_node_of(pinned ? h2d->pinned : h2d->pageable);
-}
-
-static void set_release(struct h2d *h2d, uint32_t value)
-{
-    if (h2d->release)
-        __atomic_store_n(h2d->release, value, __ATOMIC_RELEASE);
-}
-
-/* As output_require, which must not leave a kernel waiting. */
-static void require(struct h2d *h2d, int status)
-{
-    if (status < 0)
-        set_release(h2d, 1);
-    output_require(status);
 }
 
 /* Words of which no two cases have the same. */
@@ -431,7 +469,7 @@ void h2d_measure_together(struct h2d *const h2d[], struct h2d_case what[],
     for (int i = 0; i < n; i++) {
         run[i].h2d = h2d[i];
         run[i].what = &what[i];
-        what[i].held = h2d[i]->release && what[i].pinned;
+        what[i].held = h2d[i]->holds && what[i].pinned;
         prepare(&run[i]);
     }
     double begin = leat__clock_seconds();

@@ -38,6 +38,10 @@ void h2d_close(struct h2d *h2d);
 /* The NUMA node of the pinned, or of the pageable memory; below 0: unknown. */
 int h2d_node(const struct h2d *h2d, bool pinned);
 
+/* Whether streams are held until all is enqueued: the device can do so, and its
+   launches do not block. */
+bool h2d_holds(const struct h2d *h2d);
+
 /* Copies of one size, back to back. */
 struct h2d_case {
     bool pinned;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* No copy is larger. */
 static const size_t most_bytes = (size_t)512 << 20;
@@ -59,16 +60,22 @@ const struct suite_test suite_tests[SUITE_TESTS] = {
      .is_host = true},
 };
 
+/* Once, however often it is so. */
 __attribute__((format(printf, 2, 3))) static void
 add_note(struct h2d_suite *suite, const char *format, ...)
 {
     va_list arguments;
     if (suite->nnotes == SUITE_NOTES)
         return;
+    char *note = suite->note[suite->nnotes++];
     va_start(arguments, format);
-    vsnprintf(suite->note[suite->nnotes++], sizeof(suite->note[0]), format,
-              arguments);
+    vsnprintf(note, sizeof(suite->note[0]), format, arguments);
     va_end(arguments);
+    for (int i = 0; i < suite->nnotes - 1; i++)
+        if (!strcmp(suite->note[i], note)) {
+            suite->nnotes--;
+            return;
+        }
 }
 
 bool suite_is_for(int test, const leat_device *device)
@@ -208,6 +215,11 @@ static struct h2d *open_device(struct h2d_suite *suite, leat_device *device,
                      "copies of up to %s, not %s: there is no more memory",
                      output_size((int64_t)suite->most),
                      output_size((int64_t)before));
+        if (h2d && !h2d_holds(h2d) && !device->ops->unified)
+            add_note(suite,
+                     "%s: the host's calls count: a stream cannot be held, or "
+                     "launches block",
+                     leat_device_name(device));
         if (h2d)
             return h2d;
         if (suite->most / 2 < least_bytes(suite))
@@ -357,9 +369,6 @@ static void measure_column(struct h2d_suite *suite, struct cases *cases, int i)
     run_on_node(suite, column);
     if (device->ops->describe)
         output_require(device->ops->describe(device, &column->description));
-    if (!device->ops->stream_hold && !device->ops->unified)
-        add_note(suite, "%s: streams cannot be held, so the host's calls count",
-                 leat_device_name(device));
     if (suite->wanted[SUITE_TEST_SIZES])
         measure_sizes(suite, cases, column);
     if (suite->wanted[SUITE_TEST_LATENCY])
