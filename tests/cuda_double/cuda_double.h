@@ -70,7 +70,7 @@ void cuda_double_set_eager(int eager);
 /* 1: a copy from pageable memory is over when its call returns. */
 void cuda_double_set_blocking(int blocking);
 /* 1: a kernel that holds a stream is over when its call returns. */
-void cuda_double_set_launch_blocking(int blocking);
+void cuda_double_set_launch_blocking(int value);
 
 /*
  * Call number `n` from now on, of those that can fail, counted from 0, fails

@@ -25,6 +25,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -295,6 +296,7 @@ static void add_flow(struct run *run, bool to_host, size_t begin, size_t bytes)
 
 static void plan_copies(struct h2d_case *what, int nflows)
 {
+    assert(what->bytes > 0 && nflows > 0);
     size_t n = sample_bytes / what->bytes;
     size_t most = (size_t)(MOST_ENQUEUED / nflows);
     if (what->copies)

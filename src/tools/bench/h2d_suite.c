@@ -287,6 +287,22 @@ static void measure_latencies(struct h2d_suite *suite, struct cases *cases,
     progress_update(&cases->progress, ++cases->done);
 }
 
+/* Whether pinned memory is known to lie on another node than was asked for. */
+static bool lies_elsewhere(struct h2d_suite *suite, const struct h2d *h2d,
+                           const leat_device *device, int node)
+{
+    int found = h2d_node(h2d, true);
+    bool is_elsewhere = node >= 0 && found >= 0 && found != node;
+    if (is_elsewhere)
+        add_note(suite, "%s: memory for NUMA node %d lies on node %d",
+                 leat_device_name(device), node, found);
+    else if (node >= 0 && found < 0 && suite->nrows > 1)
+        add_note(suite,
+                 "%s: whether memory for NUMA node %d lies there is unknown",
+                 leat_device_name(device), node);
+    return is_elsewhere;
+}
+
 /* A row of the matrix, in the device's column. */
 static void measure_row(struct h2d_suite *suite, struct cases *cases, int row,
                         int column)
@@ -298,15 +314,10 @@ static void measure_row(struct h2d_suite *suite, struct cases *cases, int row,
                                                        .to_host = true,
                                                        .has_node = node >= 0,
                                                        .node = node});
-    int found = h2d_node(h2d, true);
-    if (node >= 0 && found >= 0 && found != node)
-        add_note(suite, "%s: memory for NUMA node %d lies on node %d",
-                 leat_device_name(device), node, found);
+    bool is_elsewhere = lies_elsewhere(suite, h2d, device, node);
     for (int test = SUITE_TEST_FIRST; test < SUITE_TESTS; test++) {
         if (!is_wanted(suite, test, &suite->column[column]) ||
-            suite_tests[test].is_together)
-            continue;
-        if (node >= 0 && found >= 0 && found != node)
+            suite_tests[test].is_together || is_elsewhere)
             continue;
         struct h2d_case *what = &suite->cell[test][row][column];
         *what = suite_tests[test].what;
