@@ -26,11 +26,9 @@ static void measure(const struct options *options, struct limit_result *result,
         limit_open(source.layer, options->row_copy,
                    bench_workers(options->source.layer.workers));
     limit_run(limit, LIMIT_SLICE, &ignored);
-    interrupt_catch();
-    do {
+    do
         limit_run(limit, LIMIT_SLICE, result);
-        output_require(interrupt_check());
-    } while (result->seconds < options->seconds);
+    while (result->seconds < options->seconds);
     limit_close(limit);
     layer_source_destroy(&source);
     bandwidth_measure(bandwidth);

@@ -164,7 +164,6 @@ static void run_round(struct reader_bench *bench, struct reading_case *what,
         bytes += bench->reading[i].bytes;
     }
     what->bytes = bench_share((double)bytes, (double)records);
-    output_require(interrupt_check());
 }
 
 /* One sample and many in a call, by one thread and by several. */
@@ -328,9 +327,10 @@ static int print_report(const struct reader_bench *bench, bool json)
     return report_end(&report);
 }
 
+/* Signals are not caught: there is nothing to clean up, and a file may be a
+   pipe that nobody writes. */
 static int run(const struct reader_options *options)
 {
-    interrupt_catch();
     struct reader_bench bench = {0};
     measure(&bench, options);
     int exit_status = print_report(&bench, options->json);

@@ -125,7 +125,6 @@ static void explain_chain(struct explain *explain,
     bool joins = leat_pipeline_upstream_at(pipeline, 1);
     for (int i = 0; (upstream = leat_pipeline_upstream_at(pipeline, i)); i++)
         explain_chain(explain, upstream, depth + joins);
-    output_require(interrupt_check());
     output_require(leat_pipeline_open(pipeline, &reader));
     explain_reader(pipeline, reader, &one);
     leat_reader_close(reader);
@@ -156,7 +155,6 @@ int command_explain(int argc, char **argv)
     };
     char **arguments = option_parse(&usage, argc, argv);
     leat_pipeline *pipeline;
-    interrupt_catch();
     explain.readers = json_array();
     output_require(database_pipeline(&pipeline, arguments[0]));
     explain_chain(&explain, pipeline, 0);

@@ -87,6 +87,7 @@ int command_import_cifar10(int argc, char **argv)
         .most_arguments = MOST_BATCHES + 1,
     };
     char **path = importer_parse(&cifar10.importer, &usage, argc, argv);
+    interrupt_catch();
     cifar10.path = path;
     while (path[cifar10.batches + 1])
         cifar10.batches++;

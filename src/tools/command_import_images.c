@@ -344,6 +344,7 @@ int command_import_images(int argc, char **argv)
         .most_arguments = 2,
     };
     char **path = importer_parse(&import.importer, &usage, argc, argv);
+    interrupt_catch();
     check_options(&import, usage.command);
     import.path = path[0];
     if (import.importer.json) {

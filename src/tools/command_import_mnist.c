@@ -106,6 +106,7 @@ int command_import_mnist(int argc, char **argv)
         .most_arguments = 3,
     };
     char **path = importer_parse(&mnist.importer, &usage, argc, argv);
+    interrupt_catch();
     open_files(&mnist, path);
     int status = importer_run(&mnist.importer, path[2]);
     record_file_close(&mnist.labels);

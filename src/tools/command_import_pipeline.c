@@ -1,5 +1,6 @@
 /* command_import_pipeline.c: `leat import pipeline`, whatever readers give. */
 #include "tools/cli/buffer.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/database/database.h"
 #include "tools/import/importer.h"
@@ -181,7 +182,8 @@ static int make_record(struct pipeline_import *import, struct record *out)
 static int next_record(struct importer *importer, struct record *out)
 {
     struct pipeline_import *import = (struct pipeline_import *)importer;
-    int status = leat_reader_next(import->reader, &import->sample);
+    int status =
+        interrupt_explain(leat_reader_next(import->reader, &import->sample));
     return status ? status : make_record(import, out);
 }
 
@@ -196,7 +198,7 @@ static int seek_record(struct importer *importer, int64_t number)
         status = leat_reader_skip(import->reader, number, &skipped);
     if (!status)
         import->next = number;
-    return status < 0 ? status : LEAT_OK;
+    return status < 0 ? interrupt_explain(status) : LEAT_OK;
 }
 
 /* `data` and `label` by their names; otherwise the first field is the data. */
@@ -246,6 +248,11 @@ static void open_pipeline(struct pipeline_import *import, const char *text)
         import->importer.count = -1;
 }
 
+static void cancel_reader(void *reader)
+{
+    leat_reader_cancel(reader);
+}
+
 int command_import_pipeline(int argc, char **argv)
 {
     struct pipeline_import import = {.importer = {.unit = "records",
@@ -266,7 +273,12 @@ int command_import_pipeline(int argc, char **argv)
     char **path = importer_parse(&import.importer, &usage, argc, argv);
     leat_sample_init(&import.sample);
     open_pipeline(&import, path[0]);
+    /* Until now there was nothing to clean up, and a file may be a pipe that
+       nobody writes. */
+    interrupt_catch();
+    interrupt_watch(cancel_reader, import.reader);
     int status = importer_run(&import.importer, path[1]);
+    interrupt_unwatch(import.reader);
     leat_sample_finish(&import.sample);
     leat_reader_close(import.reader);
     leat_pipeline_unref(import.pipeline);

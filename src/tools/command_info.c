@@ -104,7 +104,6 @@ static void count_bad(struct info *info, int status)
         info->bad++;
     else
         output_require(status);
-    output_require(interrupt_check());
 }
 
 static void read_all(struct info *info, int64_t total, bool quiet)
@@ -350,7 +349,8 @@ int command_info(int argc, char **argv)
         .most_arguments = 1,
     };
     char **arguments = option_parse(&usage, argc, argv);
-    interrupt_catch();
+    /* Signals are not caught: there is nothing to clean up, and a file may be a
+       pipe that nobody writes. */
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();

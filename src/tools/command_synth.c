@@ -140,6 +140,7 @@ int command_synth(int argc, char **argv)
         .most_arguments = 2,
     };
     char **arguments = importer_parse(&synth.importer, &usage, argc, argv);
+    interrupt_catch();
     if (!strcmp(arguments[0], "digits"))
         synth.draw = canvas_draw_digit;
     else if (!strcmp(arguments[0], "noise"))

@@ -367,6 +367,49 @@ waits_for_net bench limit
 waits_for_net compare dumped
 [ ! -e piped ] || failed=1
 
+# So does what waits for the rest of the data, of two images, of which the pipe has BYTES.
+{ printf '\0\0\10\3\0\0\0\2\0\0\0\144\0\0\0\144' && head -c 20000 /dev/zero; } >images.idx
+waits_for_data() {
+    local bytes=$1 pid tries=0 status
+    shift
+    mkfifo piped_data
+    exec 8<>piped_data
+    head -c "$bytes" images.idx >&8
+    env --default-signal=TERM "$leat" "$@" >log 2>stderr </dev/null 8>&- &
+    pid=$!
+    # It has the pipe, and all of its threads sleep.
+    until { readlink /proc/$pid/fd/* 2>/dev/null | grep -q piped_data$ &&
+        ! cut -d ' ' -f 3 /proc/$pid/task/*/stat 2>/dev/null | grep -qv S; } ||
+        ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -TERM $pid
+    while kill -0 $pid 2>/dev/null && [ $((tries += 1)) -lt 1000 ]; do sleep 0.01; done
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    status=$?
+    exec 8>&-
+    # What an import has so far it keeps.
+    rm -rf piped_data piped.leat-part
+    if [ "$status" -ne 143 ] || [ -s log ] || ls -d piped* >/dev/null 2>&1; then
+        echo "leat $* waits for data: status $status after a signal: $(cat log stderr)"
+        failed=1
+    fi
+    rm -rf piped*
+}
+checks=$((checks + 1))
+rm -rf dumped
+"$leat" dump --reader idx:images.idx --batch 1 --batches 2 --out dumped >/dev/null || failed=1
+waits_for_data 12345 info idx:piped_data
+waits_for_data 12345 bench reader --reader idx:piped_data
+waits_for_data 12345 bench layer --reader idx:piped_data --batch 1
+waits_for_data 12345 show --reader idx:piped_data --batch 1 --out piped.png
+waits_for_data 12345 dump --reader idx:piped_data --batch 1 --batches 2 --out piped
+waits_for_data 12345 compare --reader idx:piped_data --batch 1 dumped
+waits_for_data 12345 import pipeline idx:piped_data piped
+# Labels are read when the reader is opened.
+waits_for_data 0 info idx:images.idx,piped_data
+waits_for_data 0 explain idx:images.idx,piped_data
+waits_for_data 0 import pipeline idx:images.idx,piped_data piped
+
 # Help and version are no errors.
 for words in --help help --version 'dump --help' 'import images --help' \
     'bench layer --help'; do

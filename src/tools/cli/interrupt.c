@@ -1,9 +1,13 @@
 #include "tools/cli/interrupt.h"
 
+#include "base/thread.h"
+
 #include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,6 +25,17 @@ static int64_t caught_at; /* milliseconds; the handler's alone */
 enum { MOST_ENDED = 4 };
 static volatile sig_atomic_t ended[MOST_ENDED];
 static int nothing = -1; /* an open /dev/null */
+
+/* What a signal cancels, by a thread that the handler wakes: it may lock. */
+enum { MOST_WATCHED = 4 };
+static struct {
+    void (*cancel)(void *object);
+    void *object; /* NULL: none */
+} watched[MOST_WATCHED];
+static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
+static leat__thread watcher;
+static sem_t arrived;
+static volatile sig_atomic_t watches; /* `arrived` is initialised */
 
 static int64_t now_ms(void)
 {
@@ -50,6 +65,8 @@ static void handle_signal(int signal_number)
         caught_at = now;
     caught = signal_number;
     end_reads();
+    if (watches)
+        sem_post(&arrived);
     errno = error;
 }
 
@@ -98,6 +115,54 @@ void interrupt_keep(int fd)
     for (int i = 0; i < MOST_ENDED; i++)
         if (ended[i] == fd + 1)
             ended[i] = 0;
+}
+
+static void *cancel_watched(void *unused)
+{
+    for (;;) {
+        while (sem_wait(&arrived))
+            ;
+        pthread_mutex_lock(&watched_lock);
+        for (int i = 0; i < MOST_WATCHED; i++)
+            if (watched[i].object)
+                watched[i].cancel(watched[i].object);
+        pthread_mutex_unlock(&watched_lock);
+    }
+    return unused;
+}
+
+void interrupt_watch(void (*cancel)(void *object), void *object)
+{
+    int i = 0;
+    pthread_mutex_lock(&watched_lock);
+    if (!watches)
+        watches = sem_init(&arrived, 0, 0) == 0;
+    if (watches && !watcher.running)
+        leat__thread_start(&watcher, "leat-signals", cancel_watched, NULL);
+    while (i < MOST_WATCHED && watched[i].object)
+        i++;
+    if (i < MOST_WATCHED) {
+        watched[i].cancel = cancel;
+        watched[i].object = object;
+    }
+    pthread_mutex_unlock(&watched_lock);
+    /* A signal that arrived before is seen here, a later one by its handler. */
+    if (caught && watches)
+        sem_post(&arrived);
+}
+
+void interrupt_unwatch(const void *object)
+{
+    pthread_mutex_lock(&watched_lock);
+    for (int i = 0; i < MOST_WATCHED; i++)
+        if (watched[i].object == object)
+            watched[i].object = NULL;
+    pthread_mutex_unlock(&watched_lock);
+}
+
+int interrupt_explain(int status)
+{
+    return status == LEAT_ECANCELLED && caught ? interrupt_check() : status;
 }
 
 void interrupt_obey(void)

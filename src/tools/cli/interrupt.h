@@ -24,6 +24,19 @@ int interrupt_check(void);
 int interrupt_end(int fd);
 void interrupt_keep(int fd);
 
+/*
+ * From now on a signal, also one that came before, calls `cancel(object)` on a
+ * thread of its own, so that reads which wait for a pipe end. interrupt_unwatch
+ * undoes it, and waits for a call that has begun. Where no thread can be
+ * started, such reads end by the second signal alone.
+ */
+void interrupt_watch(void (*cancel)(void *object), void *object);
+void interrupt_unwatch(const void *object);
+
+/* `status`; where a signal cancelled the call, with the line of interrupt_check
+ * as its error line. */
+int interrupt_explain(int status);
+
 /* Dies of the signal that arrived, if any, as the shell expects. */
 void interrupt_obey(void);
 

@@ -1,5 +1,6 @@
 #include "tools/delivery/layer_source.h"
 
+#include "tools/cli/interrupt.h"
 #include "tools/database/database.h"
 
 #include <leat/ext/device.h>
@@ -74,12 +75,18 @@ void layer_source_take_tops(struct layer_source *source)
         source->top[i] = leat_data_layer_top(source->layer, i);
 }
 
+static void cancel_layer(void *layer)
+{
+    leat_data_layer_cancel(layer);
+}
+
 int layer_source_setup(struct layer_source *source)
 {
+    interrupt_watch(cancel_layer, source->layer);
     int status = leat_data_layer_setup(source->layer, NULL, 0);
     if (!status)
         layer_source_take_tops(source);
-    return status;
+    return interrupt_explain(status);
 }
 
 int layer_source_forward(struct layer_source *source)
@@ -88,7 +95,7 @@ int layer_source_forward(struct layer_source *source)
         source->layer, NULL, 0, source->device ? source->stream : LEAT_HOST);
     if (status == LEAT_END)
         return leat_error(LEAT_EDATA, "the data has ended");
-    return status;
+    return interrupt_explain(status);
 }
 
 int layer_source_wait(struct layer_source *source)
@@ -145,6 +152,7 @@ int64_t layer_source_bad_records(const struct layer_source *source)
 
 void layer_source_destroy(struct layer_source *source)
 {
+    interrupt_unwatch(source->layer);
     leat_data_layer_destroy(source->layer);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
         leat_blob_destroy(source->copy[i]);

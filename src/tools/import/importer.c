@@ -48,8 +48,6 @@ char **importer_parse(struct importer *importer, struct usage *usage, int argc,
         "replaces OUT), or each into a database of its own"};
     usage->shared = shared;
     usage->removed = importer->is_fresh ? NULL : &append;
-    /* Before any file is opened: a pipe may never be written to. */
-    interrupt_catch();
     return option_parse(usage, argc, argv);
 }
 

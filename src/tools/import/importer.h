@@ -59,7 +59,7 @@ struct importer {
     char *arguments; /* lines that decide the records: importer_add */
 };
 
-/* option_parse, with the options that all imports have. Catches signals. */
+/* option_parse, with the options that all imports have. */
 char **importer_parse(struct importer *importer, struct usage *usage, int argc,
                       char **argv);
 
