@@ -246,7 +246,7 @@ static int number_batches(leat_data_layer_group *group)
         count = (start->position - start->index) / start->epoch;
     else if (status != LEAT_EUNSUPPORTED && status)
         return status;
-    if (count <= 0)
+    if (count <= 0 || count == LEAT_ENDLESS)
         return LEAT_OK;
     bool drops = epoch_end == LEAT_EPOCH_END_DROP;
     int64_t batches = (count + (drops ? 0 : all - 1)) / all;

@@ -633,6 +633,34 @@ START_TEST(an_empty_data_set_is_an_error_by_name)
 }
 END_TEST
 
+START_TEST(an_epoch_without_an_end_has_batches_without_an_end)
+{
+    leat_data_layer *layer;
+    leat_token token;
+    leat_token_init(&token);
+    options.batch_size = 4;
+    options.epoch_end = (leat_epoch_end)_i;
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline, "random:-1,shape=1x4x4,dtype=uint8"),
+        LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    for (int b = 0; b < 4; b++) {
+        if (b == 2) {
+            ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+            ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+        }
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_batch(layer)->number, b);
+        ck_assert_int_eq(leat_data_layer_batch(layer)->valid, 4);
+    }
+    leat_data_layer_destroy(layer);
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(the_samples_of_an_epoch_are_counted)
 {
     int64_t n = -1;
@@ -692,6 +720,8 @@ int main(void)
                         0, BAD_RECORDS_WAYS);
     tcase_add_loop_test(tcase, an_empty_data_set_is_an_error_by_name, 0,
                         BAD_RECORDS_WAYS);
+    tcase_add_loop_test(
+        tcase, an_epoch_without_an_end_has_batches_without_an_end, 0, 4);
     tcase_add_loop_test(tcase, the_samples_of_an_epoch_are_counted, 0,
                         BAD_RECORDS_WAYS);
     return suite_run(suite);
