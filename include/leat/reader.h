@@ -37,9 +37,9 @@ LEAT_API int leat_reader_next_batch(leat_reader *reader,
  * Reads the next sample into blobs, one for each field in the order of
  * leat_reader_fields: their types and shapes are set, and the contents copied.
  * A blob that is NULL is left out. A field of LEAT_BYTES has its number of
- * bytes as its shape, a scalar one element. For feeding a net without a data
- * layer; nothing is allocated once blobs and the reader's own sample have grown
- * to the largest.
+ * bytes as its shape, unless it is a group's, a scalar one element. For feeding
+ * a net without a data layer; nothing is allocated once blobs and the reader's
+ * own sample have grown to the largest.
  *
  * Errors: those of leat_reader_next, with the same meaning; LEAT_EINVAL, and
  * nothing is read, where `n` is not the number of fields; LEAT_ENOMEM and those

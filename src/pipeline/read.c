@@ -5,17 +5,20 @@
 
 #include <leat/blob.h>
 
+#include <stdbool.h>
 #include <string.h>
 
-/* A scalar is one element: without axes a blob has none. */
+/* A scalar is one element: without axes a blob has none. Groups of bytes have
+   axes of their own. */
 static int copy_field(leat_blob *blob, const leat_field *field)
 {
     static const int64_t one[] = {1};
     const int64_t bytes[] = {(int64_t)field->bytes};
-    const int64_t *shape = field->dtype == LEAT_BYTES ? bytes
-                           : field->ndim == 0         ? one
-                                                      : field->shape;
-    int ndim = field->dtype == LEAT_BYTES || field->ndim == 0 ? 1 : field->ndim;
+    bool is_flat = field->dtype == LEAT_BYTES && field->ndim < 2;
+    const int64_t *shape = is_flat            ? bytes
+                           : field->ndim == 0 ? one
+                                              : field->shape;
+    int ndim = is_flat || field->ndim == 0 ? 1 : field->ndim;
     int status = leat_blob_reshape(blob, field->dtype, ndim, shape);
     size_t size = leat_blob_bytes(blob);
     if (status || size == 0)

@@ -116,6 +116,26 @@ START_TEST(every_failing_allocation_is_an_error)
 }
 END_TEST
 
+/* Also the axes of bytes. */
+START_TEST(a_group_keeps_its_axes)
+{
+    begin();
+    leat_reader *reader = map_fixture_open(fields, 3, COUNT, "batch:2");
+    for (int rows = 2; rows > 0; rows--) {
+        ck_assert_int_eq(leat_read(reader, blobs, 3), LEAT_OK);
+        ck_assert_int_eq(leat_blob_ndim(blobs[0]), 3);
+        ck_assert_int_eq(leat_blob_dtype(blobs[2]), LEAT_BYTES);
+        ck_assert_int_eq(leat_blob_ndim(blobs[2]), 2);
+        ck_assert_int_eq(leat_blob_dim(blobs[2], 0), rows);
+        ck_assert_int_eq(leat_blob_dim(blobs[2], 1), 4);
+        ck_assert_mem_eq(leat_blob_cpu_data(blobs[2]),
+                         rows == 2 ? "abcdefgh" : "ijkl", 4 * rows);
+    }
+    leat_reader_close(reader);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("read");
@@ -125,5 +145,6 @@ int main(void)
     tcase_add_test(tcase, blobs_may_be_left_out_and_their_number_is_checked);
     tcase_add_test(tcase, a_bad_sample_is_passed_by);
     tcase_add_test(tcase, every_failing_allocation_is_an_error);
+    tcase_add_test(tcase, a_group_keeps_its_axes);
     return suite_run(suite);
 }
