@@ -213,8 +213,7 @@ static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
     if (!list->chunk)
         return LEAT_ENOMEM;
     if (list->n == LEAT__PREVIEWS_MAX)
-        return leat_error(LEAT_EINVAL, "%d samples were previewed already",
-                          LEAT__PREVIEWS_MAX);
+        return LEAT_END;
     const leat__chunk_source_options *options = &data_reader->options.source;
     bool is_batch = leat__data_reader_needs_batches(data_reader);
     int status = leat__chunk_create(out, is_batch ? options->batch_size : 1,

@@ -35,13 +35,14 @@ void leat__data_reader_destroy(leat__data_reader *reader);
 /* The open reader, borrowed; for its fields and identity. */
 leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 
-/* The most samples that can be previewed. */
+/* The most samples that can be previewed, and batches without one. */
 #define LEAT__PREVIEWS_MAX 256
 
 /*
  * Reads one more sample before the first take, which will give it in its turn,
  * and lends it until then. Errors: those of the reader; after LEAT_EDATA the
- * next one can be previewed, if those are collected.
+ * next one can be previewed, if those are collected; LEAT_END after as many as
+ * can be.
  */
 int leat__data_reader_preview(leat__data_reader *reader,
                               const leat_sample **out);

@@ -7,8 +7,10 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A data set of which a setup finds another version each time. */
 static struct {
@@ -211,6 +213,40 @@ START_TEST(an_endless_epoch_may_begin_with_a_bad_record)
 }
 END_TEST
 
+/* Of a stream, whose epochs end where no count says: batches without a sample
+   are read, too. */
+START_TEST(a_rank_of_bad_records_alone_is_told_so)
+{
+    leat_data_layer_options options = {.size = sizeof(options),
+                                       .batch_size = 1 + _i / 4,
+                                       .rank = 2,
+                                       .world_size = 4,
+                                       .epoch_end = (leat_epoch_end)(_i % 4),
+                                       .on_error = LEAT_ON_ERROR_ZERO};
+    const leat_top top = {.size = sizeof(top), .name = "value"};
+    leat_data_layer *layer;
+    leat_pipeline *lines;
+    FILE *file = fopen("test_layer_setup.txt", "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fprintf(file, "1\n2\nthree\n4\n"), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(
+        leat_pipeline_parse(&lines, "text:test_layer_setup.txt | "
+                                    "columns:value=int64 | where:value=0.."),
+        LEAT_OK);
+    options.top = &top;
+    options.ntop = 1;
+    ck_assert_int_eq(leat_data_layer_create(&layer, lines, &options), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 2"));
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "no record near it has a shape"));
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(lines);
+    unlink("test_layer_setup.txt");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_setup");
@@ -220,5 +256,6 @@ int main(void)
     tcase_add_test(tcase, a_token_is_of_the_data_that_the_last_setup_found);
     tcase_add_test(tcase, a_pass_of_fewer_samples_than_ranks_is_an_error);
     tcase_add_test(tcase, an_endless_epoch_may_begin_with_a_bad_record);
+    tcase_add_loop_test(tcase, a_rank_of_bad_records_alone_is_told_so, 0, 16);
     return suite_run(suite);
 }
