@@ -387,6 +387,32 @@ START_TEST(a_mark_does_not_wait_for_the_next_sample)
 }
 END_TEST
 
+/* Neither without memory nor after a seek that failed: an empty one leads
+   nowhere. */
+START_TEST(a_mark_that_could_not_be_made_is_an_error)
+{
+    int failed = 0;
+    leat_token mark;
+    leat_token_init(&mark);
+    for (int64_t n = 0; n < 60; n++) {
+        scripted_source source = SCRIPTED_SOURCE_INIT;
+        leat_reader *reader = open_over(filtered(&source), 3, 1, false);
+        leat__alloc_fail_at(n);
+        int status = LEAT_OK;
+        while (!status)
+            status = leat_reader_next(reader, &sample);
+        leat__alloc_fail_at(-1);
+        mark.size = mark.cursor = 0;
+        int marked = leat_reader_mark(reader, &mark);
+        ck_assert(marked ? marked == LEAT_ENOMEM : mark.size > 0);
+        failed += marked == LEAT_ENOMEM;
+        leat_reader_close(reader);
+    }
+    ck_assert_int_gt(failed, 0);
+    leat_token_finish(&mark);
+}
+END_TEST
+
 START_TEST(unordered_is_refused_where_order_matters)
 {
     scripted_source source = SCRIPTED_SOURCE_INIT;
@@ -778,6 +804,7 @@ int main(void)
     tcase_add_test(tcase,
                    seek_waits_for_threads_inside_and_drops_what_was_read);
     tcase_add_test(tcase, a_mark_does_not_wait_for_the_next_sample);
+    tcase_add_test(tcase, a_mark_that_could_not_be_made_is_an_error);
     tcase_add_test(tcase, unordered_is_refused_where_order_matters);
     tcase_add_test(tcase, threads_work_at_the_same_time);
     tcase_add_test(tcase, random_access_stays_and_reads_go_by_index);

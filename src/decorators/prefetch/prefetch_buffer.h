@@ -19,7 +19,8 @@ typedef struct leat__prefetch_slot {
     bool is_ready;   /* complete; under the owner's lock once it is pushed */
     int64_t epoch;   /* of LEAT_END: which one ended */
     size_t counted;  /* bytes of the sample's buffer that `memory` has */
-    leat_token mark; /* the upstream reader's, from before the sample */
+    leat_token mark; /* the upstream reader's, from before the sample; empty:
+                        that could not be had, as the status says */
     char line[LEAT__ERROR_MAX]; /* unless the status is LEAT_OK or LEAT_END */
 } leat__prefetch_slot;
 

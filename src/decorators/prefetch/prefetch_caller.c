@@ -413,6 +413,8 @@ int leat__prefetch_mark(leat_reader *reader, leat_token *token)
     if (!slot)
         slot = prefetch->pulled;
     bool is_own = !status && !slot;
+    if (!status && slot && slot->mark.size == 0)
+        status = leat_error(slot->status, "%s", slot->line);
     prefetch->is_pulling |= is_own;
     pthread_mutex_unlock(&prefetch->lock);
     if (is_own) {

@@ -123,6 +123,8 @@ static int pull_some(leat__prefetch *prefetch, prefetch_job *job, int wanted)
     if (prefetch->has_mark)
         status = leat_reader_mark(leat__prefetch_upstream(prefetch),
                                   &job->slot[at]->mark);
+    if (status)
+        job->slot[at]->mark.size = 0;
     if (!status && prefetch->has_mark && at == 0) {
         pthread_mutex_lock(&prefetch->lock);
         prefetch->pulled = job->slot[0];
