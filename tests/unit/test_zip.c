@@ -328,6 +328,28 @@ START_TEST(another_error_ends_it_at_its_row)
 }
 END_TEST
 
+/* Where it only looks whether that input ends, too. */
+START_TEST(an_error_where_another_input_has_ended_is_no_end)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    int64_t skipped;
+    /* The second one's first input has no samples to be repeated. */
+    ck_assert_int_eq(
+        leat_pipeline_parse(
+            &pipeline,
+            "(range:1 | where:value=0..1) ((range:2 | where:value=0..) (range:2"
+            " | where:value=9..) | mix:2,1,even=1,on_end=repeat) | "
+            "zip:prefix=(a_,b_)"),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_skip(reader, 2, &skipped), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "cannot be begun again"));
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(stable_samples_are_not_copied)
 {
     leat_reader *reader = counted_source_reader(
@@ -526,6 +548,7 @@ int main(void)
     tcase_add_test(tcase,
                    provenance_is_the_first_inputs_and_errors_name_the_culprits);
     tcase_add_test(tcase, another_error_ends_it_at_its_row);
+    tcase_add_test(tcase, an_error_where_another_input_has_ended_is_no_end);
     tcase_add_test(tcase, stable_samples_are_not_copied);
     tcase_add_test(tcase, a_cancelled_reader_returns_no_rows_that_it_holds);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);

@@ -316,12 +316,12 @@ static int zip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     for (int i = 0; i < decorator->nupstream; i++) {
         int64_t some, more = 0;
         int status = leat_reader_skip(decorator->upstream[i], n, &some);
-        if (status && status != LEAT_END)
-            return status;
         int64_t end = zip->map.next.index + some;
         bool is_shorter = some < n && i > 0;
         if (!status && ended >= 0 && zip->align != LEAT_ALIGN_SHORTEST)
             status = leat_reader_skip(decorator->upstream[i], 1, &more);
+        if (status && status != LEAT_END)
+            return status;
         if (is_shorter && zip->align != LEAT_ALIGN_SHORTEST)
             return leat__zip_unequal(zip, i, 0, end);
         if (more > 0)
