@@ -1,0 +1,17 @@
+/* trial.h: every way to read a chain, against reading it a sample at a time. */
+#ifndef LEAT_TESTS_CHAINS_TRIAL_H
+#define LEAT_TESTS_CHAINS_TRIAL_H
+
+#include "chain.h"
+
+#include <stdint.h>
+
+/* What trials did, in all; shared by the processes. */
+typedef struct trial_tally {
+    int64_t chains, refused, ended_by_errors, known, samples, random_access,
+        marks, faults, layers, kills;
+} trial_tally;
+
+void trial_run(const chain *made, trial_tally *tally);
+
+#endif
