@@ -5,6 +5,7 @@
 
 #include <leat/decorators.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef leat__grouper batch_reader;
@@ -102,7 +103,9 @@ static int batch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     n = n < most ? n : most;
     int status = leat_reader_skip(batch->decorator.upstream[0], n * batch->size,
                                   &samples);
-    *skipped = leat__grouper_groups(batch, samples);
+    bool has_failed = status && status != LEAT_END;
+    *skipped = has_failed ? samples / batch->size
+                          : leat__grouper_groups(batch, samples);
     return status == LEAT_END && *skipped == n ? LEAT_OK : status;
 }
 

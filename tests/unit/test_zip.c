@@ -350,6 +350,50 @@ START_TEST(an_error_where_another_input_has_ended_is_no_end)
 }
 END_TEST
 
+/* The first input fails after its 2 samples, and with it all that is over it.
+ */
+#define FAILING                                                                \
+    "((range:2 | where:value=0..) (range:3 | where:value=0..) | "              \
+    "zip:prefix=(a_,b_) | select:a=a_value)"
+
+START_TEST(a_skip_ends_as_reading_does)
+{
+    static const struct {
+        const char *text;
+        int64_t skipped;
+        int status;
+    } chains[] = {
+        {FAILING " (range:1 | where:value=0..) | zip:align=0", 1, LEAT_END},
+        {FAILING " (range:2 | where:value=0..) | zip:align=0", 2, LEAT_EFORMAT},
+        {FAILING " (range:9 | where:value=0..) | zip:align=0", 2, LEAT_EFORMAT},
+        {FAILING " (range:1 | where:value=0..) | zip", 1, LEAT_EFORMAT},
+        {"(range:1 | where:value=0..) " FAILING " | zip:align=0", 1, LEAT_END},
+        {"(range:9 | where:value=0..) " FAILING " | zip", 2, LEAT_EFORMAT},
+        {FAILING " | batch:3", 0, LEAT_EFORMAT},
+        {FAILING " | batch:2", 1, LEAT_EFORMAT},
+    };
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    int64_t skipped, read = 0;
+    int status;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, chains[_i].text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    while (!(status = leat_reader_next(reader, &sample)))
+        read++;
+    ck_assert_int_eq(status, chains[_i].status);
+    ck_assert_int_eq(read, chains[_i].skipped);
+    leat_reader_close(reader);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_skip(reader, 5, &skipped), status);
+    ck_assert_int_eq(skipped, read);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 START_TEST(stable_samples_are_not_copied)
 {
     leat_reader *reader = counted_source_reader(
@@ -549,6 +593,7 @@ int main(void)
                    provenance_is_the_first_inputs_and_errors_name_the_culprits);
     tcase_add_test(tcase, another_error_ends_it_at_its_row);
     tcase_add_test(tcase, an_error_where_another_input_has_ended_is_no_end);
+    tcase_add_loop_test(tcase, a_skip_ends_as_reading_does, 0, 8);
     tcase_add_test(tcase, stable_samples_are_not_copied);
     tcase_add_test(tcase, a_cancelled_reader_returns_no_rows_that_it_holds);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);

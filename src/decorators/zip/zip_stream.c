@@ -305,34 +305,60 @@ static int skip_held(leat__zip *zip, int64_t n, int64_t *skipped)
     return LEAT_OK;
 }
 
-/* Each input steps over as many. */
+/* Rows that are stepped over: as `reading`, without samples. */
+typedef struct stepping {
+    int64_t n;
+    int ended;
+    int status;
+    char line[LEAT__ERROR_MAX]; /* of an error */
+} stepping;
+
+/* What follows the rows: the status, or what it means that input `i` ends. */
+static void stop_stepping(stepping *rows, int64_t n, int status)
+{
+    rows->n = n;
+    rows->status = status;
+    if (status != LEAT_END)
+        leat__error_save(rows->line);
+}
+
+static void step(const leat__zip *zip, int i, stepping *rows)
+{
+    leat_reader *input = zip->map.decorator.upstream[i];
+    bool is_aligned = zip->align != LEAT_ALIGN_SHORTEST;
+    int64_t n, more;
+    int status = leat_reader_skip(input, rows->n, &n);
+    int64_t end = zip->map.next.index + n;
+    if (status == LEAT_END) {
+        bool is_shorter = i > 0 && is_aligned;
+        stop_stepping(rows, n,
+                      is_shorter ? leat__zip_unequal(zip, i, 0, end) : status);
+        rows->ended = i;
+    } else if (!status && rows->status == LEAT_END && is_aligned) {
+        status = leat_reader_skip(input, 1, &more);
+        if (!status)
+            status = leat__zip_unequal(zip, rows->ended, i, end);
+        if (status != LEAT_END)
+            stop_stepping(rows, n, status);
+    } else if (status) {
+        stop_stepping(rows, n, status);
+    }
+}
+
+/* Each input steps over as many as those before it. */
 static int zip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     leat__zip *zip = (leat__zip *)reader;
-    const leat__decorator *decorator = &zip->map.decorator;
     if (zip->held->at < zip->held->n || zip->held->status)
         return skip_held(zip, n, skipped);
-    int ended = -1;
-    for (int i = 0; i < decorator->nupstream; i++) {
-        int64_t some, more = 0;
-        int status = leat_reader_skip(decorator->upstream[i], n, &some);
-        int64_t end = zip->map.next.index + some;
-        bool is_shorter = some < n && i > 0;
-        if (!status && ended >= 0 && zip->align != LEAT_ALIGN_SHORTEST)
-            status = leat_reader_skip(decorator->upstream[i], 1, &more);
-        if (status && status != LEAT_END)
-            return status;
-        if (is_shorter && zip->align != LEAT_ALIGN_SHORTEST)
-            return leat__zip_unequal(zip, i, 0, end);
-        if (more > 0)
-            return leat__zip_unequal(zip, ended, i, end);
-        if (status == LEAT_END && some < n)
-            ended = i;
-        n = some;
-    }
-    *skipped = n;
-    zip->map.next.index += n;
-    return ended >= 0 ? LEAT_END : LEAT_OK;
+    stepping rows = {.n = n};
+    for (int i = 0; i < zip->map.decorator.nupstream; i++)
+        step(zip, i, &rows);
+    *skipped = rows.n;
+    zip->map.next.index += rows.n;
+    return !rows.status || rows.status == LEAT_END
+               ? rows.status
+               : leat_error(rows.status, "%s", rows.line);
 }
 
 /* First its index, and how many rows of those that are held were returned: the
