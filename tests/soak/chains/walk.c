@@ -90,8 +90,6 @@ static void call_skip(walk *self, int64_t n)
     if (here(self)->status == LEAT_OK && n > left(self))
         n = left(self);
     int status = leat_reader_skip(self->reader, n, &skipped);
-    if (status && here(self)->status < 0)
-        self->index = here(self)->n - skipped; /* an error need not count */
     chain_require(skipped >= 0 && skipped <= n && skipped <= left(self),
                   "skip of %d: %d skipped, %d left: %d, %s", (int)n,
                   (int)skipped, (int)left(self), status, leat_last_error());
