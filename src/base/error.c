@@ -61,14 +61,31 @@ unsigned leat__error_lines(void)
     return lines;
 }
 
+/* A line that is too long keeps both its ends: the names in it are long, such
+   as a pipeline's text, and the reason follows them. */
+static void cut_middle(char *out, const char *format, va_list list)
+{
+    enum { WHOLE = 16 * LEAT__ERROR_MAX, TAIL = LEAT__ERROR_MAX / 2 };
+    char whole[WHOLE];
+    int size = vsnprintf(whole, sizeof(whole), format, list);
+    size = size < WHOLE ? size : WHOLE - 1;
+    memcpy(out + LEAT__ERROR_MAX - TAIL, whole + size + 1 - TAIL, TAIL);
+    memcpy(out + LEAT__ERROR_MAX - TAIL - 3, "...", 3);
+}
+
 /* The arguments may be the line itself, so it is built aside. */
 int leat_error(int status, const char *format, ...)
 {
     char next[LEAT__ERROR_MAX];
     va_list list;
     va_start(list, format);
-    vsnprintf(next, sizeof(next), format, list);
+    int size = vsnprintf(next, sizeof(next), format, list);
     va_end(list);
+    if (size >= LEAT__ERROR_MAX) {
+        va_start(list, format);
+        cut_middle(next, format, list);
+        va_end(list);
+    }
     memcpy(line, next, sizeof(line));
     lines++;
     return status;

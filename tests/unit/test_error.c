@@ -42,6 +42,26 @@ START_TEST(a_line_that_is_too_long_is_cut)
 }
 END_TEST
 
+/* A path, or a pipeline's text, may be of any length. */
+START_TEST(a_line_that_is_cut_keeps_its_reason)
+{
+    static char text[20 * LEAT__ERROR_MAX];
+    memset(text, 'x', sizeof(text) - 1);
+    for (size_t size = LEAT__ERROR_MAX; size <= 15 * LEAT__ERROR_MAX;
+         size *= 2) {
+        const char *from = text + sizeof(text) - size;
+        const char *line = leat_last_error();
+        leat_error(LEAT_EINVAL, "%s: is missing", from);
+        ck_assert_uint_eq(strlen(line), LEAT__ERROR_MAX - 1);
+        ck_assert(strncmp(line, "xxxx", 4) == 0 && strstr(line, "x...x"));
+        ck_assert_str_eq(strchr(line, ':'), ": is missing");
+        leat_error(LEAT_EINVAL, "is missing");
+        leat__error_context(LEAT_EINVAL, "%s", from);
+        ck_assert_str_eq(strchr(line, ':'), ": is missing");
+    }
+}
+END_TEST
+
 START_TEST(a_key_is_printed_without_control_characters)
 {
     char out[LEAT__KEY_TEXT_MAX];
@@ -77,6 +97,7 @@ int main(void)
     tcase_add_test(tcase, an_error_line_keeps_its_status_and_text);
     tcase_add_test(tcase, context_goes_before_the_inner_line);
     tcase_add_test(tcase, a_line_that_is_too_long_is_cut);
+    tcase_add_test(tcase, a_line_that_is_cut_keeps_its_reason);
     tcase_add_test(tcase, a_key_is_printed_without_control_characters);
     tcase_add_test(tcase, a_key_that_is_cut_says_how_long_it_is);
     return suite_run(suite);
