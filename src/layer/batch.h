@@ -99,15 +99,15 @@ typedef struct leat__batch {
     leat__batch_budget *budget; /* borrowed; NULL: none */
     bool is_lazy;               /* nothing has populated the memory yet */
     bool has_room;              /* the last upload recorded `room` */
-    bool is_transformed; /* and had a transform after its copy: then the host
-                             side is free at `copied`, else at `ready` */
-    bool is_awaited;     /* a consumer waited for `ready`, or its stream does:
-                             its use ends after the transform */
-    int size;            /* samples there is room for */
-    int slot;            /* its index among its device's batches */
-    leat_event room;     /* its last contents are read, the upload begins */
-    leat_event copied;   /* the copy is over; recorded before a transform */
-    leat_event ready;    /* that of `written`: its upload and kernel end */
+    bool is_transformed;  /* and had a transform after its copy: then the host
+                              side is free at `copied`, else at `ready` */
+    bool is_awaited;      /* a consumer waited for `ready`, or its stream does:
+                              its use ends after the transform */
+    int size;             /* samples there is room for */
+    int slot;             /* its index among its device's batches */
+    leat_event room;      /* its last contents are read, the upload begins */
+    leat_event copied;    /* the copy is over; recorded before a transform */
+    leat_event ready;     /* that of `written`: its upload and kernel end */
     leat__fence *written; /* shared with blobs that it is lent to */
     leat__fence *read;    /* the event consumed[0]; shared with blobs that it is
                              copied to */

@@ -432,6 +432,100 @@ START_TEST(what_is_there_and_no_cache_is_left_alone)
 }
 END_TEST
 
+/* A victim, and a link to it or a pipe in the place of what a writer opens. */
+START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
+{
+    static const char *const names[] = {".partial/lock", ".partial/data",
+                                        ".partial"};
+    leat_reader *reader = NULL;
+    char victim[128], place[128], read_back[8] = "";
+    snprintf(victim, sizeof(victim), "%s/victim", root);
+    FILE *file = fopen(victim, "w");
+    ck_assert(file && fputs("mine", file) >= 0 && fclose(file) == 0);
+    for (int i = 0; i < 3; i++)
+        for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+            snprintf(place, sizeof(place), "%s.partial", path);
+            if (i < 2)
+                ck_assert_int_eq(mkdir(place, 0777), 0);
+            snprintf(place, sizeof(place), "%s%s", path, names[i]);
+            ck_assert_int_eq(is_pipe  ? mkfifo(place, 0666)
+                             : i == 2 ? symlink(root, place)
+                                      : symlink(victim, place),
+                             0);
+            alarm(20);
+            int status = open_cached(source_pipeline(MANY), &reader);
+            /* What a killed writer left is removed, whatever it is. */
+            ck_assert_int_eq(status, i == 1 ? LEAT_OK : LEAT_EIO);
+            if (status)
+                ck_assert_ptr_nonnull(strstr(leat_last_error(), place));
+            else
+                leat_reader_close(reader);
+            alarm(0);
+            snprintf(place, sizeof(place), "%s.partial", path);
+            remove_all(place);
+        }
+    file = fopen(victim, "r");
+    ck_assert(file && fgets(read_back, sizeof(read_back), file));
+    ck_assert_str_eq(read_back, "mine");
+    fclose(file);
+    snprintf(place, sizeof(place), "%s/lock", root);
+    ck_assert_int_ne(access(place, F_OK), 0);
+}
+END_TEST
+
+enum { ROUNDS = 120, RIVALS = 3 };
+static pthread_barrier_t round_turns;
+
+/* Each reads all, is told of the other writer, or closes half-way. */
+static void *rival(void *argument)
+{
+    leat_sample own;
+    leat_sample_init(&own);
+    for (int i = 0; i < ROUNDS; i++) {
+        leat_reader *reader = NULL;
+        pthread_barrier_wait(&round_turns);
+        leat_pipeline *pipeline = argument;
+        int status = leat_pipeline_open(pipeline, &reader);
+        ck_assert_msg(!status || (status == LEAT_ESTATE &&
+                                  strstr(leat_last_error(), "another reader")),
+                      "%d: %s", status, leat_last_error());
+        int wanted = i % 3 == 0 ? 1 : 3;
+        for (int k = 0; k < wanted && !status; k++)
+            status = leat_reader_next(reader, &own);
+        leat_reader_close(reader);
+        pthread_barrier_wait(&round_turns);
+    }
+    leat_sample_finish(&own);
+    return NULL;
+}
+
+START_TEST(writers_that_begin_at_once_are_one)
+{
+    leat_pipeline *pipeline;
+    pthread_t thread[RIVALS];
+    char text[128];
+    snprintf(text, sizeof(text), "range:3 | cache:dir=%s", path);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    pthread_barrier_init(&round_turns, NULL, RIVALS + 1);
+    for (int i = 0; i < RIVALS; i++)
+        pthread_create(&thread[i], NULL, rival, pipeline);
+    for (int i = 0; i < ROUNDS; i++) {
+        static const char *const names[] = {"/data", "/index", "/lock", ""};
+        char name[128];
+        pthread_barrier_wait(&round_turns);
+        pthread_barrier_wait(&round_turns);
+        for (int k = 0; k < 4; k++) {
+            snprintf(name, sizeof(name), "%s%s", path, names[k]);
+            (void)remove(name);
+        }
+    }
+    for (int i = 0; i < RIVALS; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&round_turns);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 static int first_label(void *pass, leat_sample *out)
 {
     (void)pass;
@@ -677,6 +771,8 @@ int main(void)
     tcase_add_test(tcase, another_writer_is_refused);
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
     tcase_add_test(tcase, what_is_there_and_no_cache_is_left_alone);
+    tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
+    tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase, a_reader_without_identity_is_refused);
     tcase_add_test(tcase, a_damaged_index_is_refused);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);

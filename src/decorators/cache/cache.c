@@ -130,14 +130,17 @@ static int open_directory(leat__cache_reader *cache, const leat_open *open)
     int status = identify(cache, open);
     if (status)
         return status;
-    status =
-        leat__cache_directory_open(&directory, cache->path, &cache->identity);
+    do {
+        status = leat__cache_directory_open(&directory, cache->path,
+                                            &cache->identity);
+        if (status != LEAT_AGAIN)
+            break;
+        status = leat__cache_writer_create(&cache->writer, cache->path,
+                                           &cache->identity);
+    } while (status == LEAT_AGAIN);
     atomic_store(&cache->directory, directory);
-    if (status != LEAT_AGAIN)
-        return status;
-    atomic_store(&cache->is_writing, true);
-    return leat__cache_writer_create(&cache->writer, cache->path,
-                                     &cache->identity);
+    atomic_store(&cache->is_writing, cache->writer != NULL);
+    return status;
 }
 
 /* Chooses the form, by what the upstream reader can, and what is there. */

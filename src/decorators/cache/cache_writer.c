@@ -38,15 +38,41 @@ struct leat__cache_writer {
     bool is_whole;
 };
 
+static int refuse_foreign(const char *path, const char *expected)
+{
+    return leat_error(LEAT_EIO, "%s: expected %s of a cache; remove it", path,
+                      expected);
+}
+
+/* Opens a regular file of PATH.partial, through no link and without waiting at
+   a pipe: another program may have made the directory. */
 static int open_in(const char *folder, const char *name, int flags, int *fd)
 {
     leat__cache_path path;
+    struct stat found;
     int status = leat__cache_join(path, folder, name);
     if (status)
         return status;
-    *fd = open(path, flags | O_CLOEXEC, 0666);
-    return *fd >= 0 ? LEAT_OK
-                    : leat__error_system(errno, "cannot open %s", path);
+    *fd = open(path,
+               flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+               0666);
+    if (*fd < 0 && errno != ELOOP && errno != ENXIO)
+        return leat__error_system(errno, "cannot open %s", path);
+    if (*fd < 0 || fstat(*fd, &found) || !S_ISREG(found.st_mode))
+        return refuse_foreign(path, "a regular file");
+    return LEAT_OK;
+}
+
+/* What a writer left that was killed goes. */
+static int create_data(leat__cache_writer *writer)
+{
+    leat__cache_path path;
+    int status = leat__cache_join(path, writer->partial, "/data");
+    if (!status && unlink(path) && errno != ENOENT)
+        status = leat__error_system(errno, "cannot remove %s", path);
+    return status ? status
+                  : open_in(writer->partial, "/data", O_WRONLY | O_EXCL,
+                            &writer->data_fd);
 }
 
 /* Whether the lock is still that of the directory of this name. */
@@ -61,11 +87,15 @@ static bool is_in_place(const leat__cache_writer *writer)
 
 static int lock_once(leat__cache_writer *writer)
 {
+    struct stat found;
     if (mkdir(writer->partial, 0777) && errno != EEXIST)
         return leat__error_system(errno, "cannot make the directory %s",
                                   writer->partial);
-    int status =
-        open_in(writer->partial, "/lock", O_RDWR | O_CREAT, &writer->lock_fd);
+    if (!lstat(writer->partial, &found) && !S_ISDIR(found.st_mode))
+        return refuse_foreign(writer->partial, "a directory");
+    int status = open_in(writer->partial, "/lock", O_RDWR, &writer->lock_fd);
+    if (status && lstat(writer->partial, &found) && errno == ENOENT)
+        return LEAT_AGAIN;
     if (status || !flock(writer->lock_fd, LOCK_EX | LOCK_NB))
         return status;
     if (errno != EWOULDBLOCK)
@@ -87,11 +117,15 @@ static int lock_directory(leat__cache_writer *writer)
     return !status && !is_in_place(writer) ? LEAT_AGAIN : status;
 }
 
-/* A directory that is there may be empty, but must not be something else. */
+/* A directory that is there may be empty, but must not be something else.
+   LEAT_AGAIN: it has become a cache. */
 static int check_target(const char *path)
 {
+    leat__cache_path name;
     if (rmdir(path) == 0 || errno == ENOENT)
         return LEAT_OK;
+    if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))
+        return LEAT_AGAIN;
     return leat_error(LEAT_EINVAL,
                       "%s: it is there, but is neither a cache nor an empty "
                       "directory; name another one",
@@ -130,8 +164,7 @@ int leat__cache_writer_create(leat__cache_writer **out, const char *path,
         status = lock_directory(writer);
     if (!status) {
         writer->is_whole = false;
-        status = open_in(writer->partial, "/data", O_WRONLY | O_CREAT | O_TRUNC,
-                         &writer->data_fd);
+        status = create_data(writer);
     }
     if (!status)
         status =

@@ -126,7 +126,16 @@ static void forward_all(const life *self, int64_t p, int64_t end)
     }
 }
 
-/* False: a rank has only bad records, none of which has a shape. */
+/* A rank with bad records alone has no shape, and an epoch that the model does
+   not know, of a mix that stops, may be empty. */
+static bool is_no_fault(int status)
+{
+    const char *line = leat_last_error();
+    return (status == LEAT_EDATA && strstr(line, "has a shape")) ||
+           (status == LEAT_EFORMAT && strstr(line, "there are no samples"));
+}
+
+/* False: it cannot go on, which is no fault. */
 static bool open_all(life *self, const progress *begin)
 {
     for (int rank = 0; rank < self->options.world_size; rank++) {
@@ -136,7 +145,7 @@ static bool open_all(life *self, const progress *begin)
                                             self->model->pipeline, &options);
         if (!status)
             status = leat_data_layer_setup(self->layer[rank], NULL, 0);
-        if (status == LEAT_EDATA && strstr(leat_last_error(), "has a shape"))
+        if (is_no_fault(status))
             return false;
         chain_require(!status, "setup of rank %d of %d: %s", rank,
                       options.world_size, leat_last_error());
@@ -146,10 +155,12 @@ static bool open_all(life *self, const progress *begin)
             status = leat_token_parse(&token, begin->token);
         if (!status && begin->token[0])
             status = leat_data_layer_restore(self->layer[rank], &token);
+        leat_token_finish(&token);
+        if (is_no_fault(status))
+            return false;
         chain_require(!status, "restore at %d of rank %d of %d: %d, %s",
                       (int)begin->position, rank, options.world_size, status,
                       leat_last_error());
-        leat_token_finish(&token);
     }
     return true;
 }

@@ -24,7 +24,8 @@ static leat_pipeline *parse(const chain *made)
     return pipeline;
 }
 
-/* Samples that come in another order each time are as many. */
+/* Samples that come in another order each time are as many, unless what is over
+   a merge depends on it. */
 static void check_unordered(const model *from)
 {
     static model again;
@@ -32,7 +33,8 @@ static void check_unordered(const model *from)
     model_read(&again);
     for (int e = 0; e < EPOCHS; e++) {
         const epoch_seen *one = &from->epoch[e], *two = &again.epoch[e];
-        if (one->status == LEAT_END && two->status == LEAT_END && e == 0)
+        if (one->status == LEAT_END && two->status == LEAT_END && e == 0 &&
+            !strstr(from->made->text, "merge"))
             chain_require(one->n == two->n, "epoch %d has %d samples, then %d",
                           e, one->n, two->n);
     }
