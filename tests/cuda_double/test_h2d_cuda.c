@@ -63,11 +63,12 @@ static bool may_be_made_while_held(const char *name)
                                         "cudaEventRecord",
                                         "cudaStreamWaitEvent",
                                         "cuda_double_launch",
+                                        "cuda_double_launch_hold",
                                         "cudaHostGetDevicePointer",
-                                        "cudaGetDevice",
-                                        "cudaSetDevice",
                                         "cudaThreadExchangeStreamCaptureMode",
-                                        "cuda_double_launch_hold"};
+                                        "cuCtxGetCurrent",
+                                        "cuCtxPushCurrent",
+                                        "cuCtxPopCurrent"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (!strcmp(name, names[i]))
             return true;
