@@ -192,17 +192,62 @@ static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
            (error == cudaSuccess && capture != cudaStreamCaptureStatusNone);
 }
 
+/* The context of a stream, or the primary one that its green context is of. */
+static CUresult find_context(CUstream stream, CUcontext *out)
+{
+    const leat__cuda_driver *driver = &leat__cuda_driver_api;
+    void *green;
+    return driver->stream_contexts
+               ? driver->stream_contexts(stream, out, &green)
+               : driver->stream_context(stream, out);
+}
+
+/* Events are of the device's primary context, and so must be the stream. */
+static int refuse_context(const leat__cuda_device *cuda, CUcontext context)
+{
+    const leat__cuda_driver *driver = &leat__cuda_driver_api;
+    CUdevice found = cuda->ordinal;
+    CUresult result = driver->push_current(context);
+    if (!result) {
+        result = driver->context_device(&found);
+        (void)driver->pop_current(&context);
+    }
+    if (result)
+        return leat__cuda_error(cuda->ordinal, (cudaError_t)result,
+                                "looking at a stream");
+    if (found != cuda->ordinal)
+        return leat_error(LEAT_EINVAL,
+                          "cuda:%d: the stream belongs to cuda:%d; expected "
+                          "one of the layer's own device",
+                          cuda->ordinal, found);
+    return leat_error(LEAT_EINVAL,
+                      "cuda:%d: the stream belongs to a context of your own; "
+                      "expected one of the device's primary context, which the "
+                      "CUDA runtime uses, or of a green context",
+                      cuda->ordinal);
+}
+
 static int cuda_stream_check(leat_device *device, leat_stream stream,
                              int is_kept)
 {
-    if ((cudaStream_t)stream != cudaStreamPerThread || !is_kept)
+    const leat__cuda_device *cuda = own(device);
+    cudaStream_t handle = (cudaStream_t)stream;
+    CUcontext context = NULL;
+    if (handle == cudaStreamPerThread && is_kept)
+        return leat_error(LEAT_EINVAL,
+                          "cuda:%d: cudaStreamPerThread is another stream in "
+                          "each thread, and the batch's end is recorded by a "
+                          "later call: give forward a stream of your own, or "
+                          "set top_mode to COPY",
+                          cuda->ordinal);
+    /* Of whatever context is current: the device's, in a visit. */
+    if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
         return LEAT_OK;
-    return leat_error(LEAT_EINVAL,
-                      "cuda:%d: cudaStreamPerThread is another stream in each "
-                      "thread, and the batch's end is recorded by a later "
-                      "call: give forward a stream of your own, or set "
-                      "top_mode to COPY",
-                      own(device)->ordinal);
+    CUresult result = find_context(handle, &context);
+    if (result)
+        return leat__cuda_error(cuda->ordinal, (cudaError_t)result,
+                                "looking at a stream");
+    return context == cuda->context ? LEAT_OK : refuse_context(cuda, context);
 }
 
 static int create_event(leat_device *device, unsigned int flags,

@@ -15,6 +15,11 @@ typedef struct leat__cuda_driver {
     CUresult (*set_current)(CUcontext context);
     CUresult (*push_current)(CUcontext context);
     CUresult (*pop_current)(CUcontext *out);
+    CUresult (*context_device)(CUdevice *out);
+    CUresult (*stream_context)(CUstream stream, CUcontext *out);
+    /* From 12.5 on: of a stream of a green context that one and the primary
+       one. NULL: the driver or the toolkit is older. */
+    CUresult (*stream_contexts)(CUstream stream, CUcontext *out, void **green);
 } leat__cuda_driver;
 
 /* Written once, before the first device is open. */

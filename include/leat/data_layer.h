@@ -476,9 +476,11 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * mode as long as the top. `stream` must live until then, in COPY mode until
  * the call returns. Tops may be other blobs at every call.
  *
- * On cuda:N `stream` is any stream of that device, the default one included,
- * but cudaStreamPerThread in COPY mode only: in LEND mode a later call, perhaps
- * of another thread, records where the stream's reads end.
+ * On cuda:N `stream` is any stream of that device's primary context, which the
+ * CUDA runtime uses, or of a green context, the default stream included, but
+ * cudaStreamPerThread in COPY mode only: in LEND mode a later call, perhaps of
+ * another thread, records where the stream's reads end. Any other is
+ * LEAT_EINVAL.
  *
  * LEAT_END, again and again, when the pipeline has a single pass and that is
  * over; what it left over was a shorter batch, unless epoch_end is DROP or PAD.
@@ -511,9 +513,10 @@ LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
  * Gives the batch back before the next forward: its memory is refilled once the
  * stream that forward was given, and the `n` further ones, at most 8, have
  * passed this point; for the host at once. Tops that it was lent to give out no
- * pointer any more. Without a batch it does nothing.
- * Errors: LEAT_EINVAL; LEAT_ESTATE while one of these streams is captured into
- * a graph, and the batch stays; LEAT_EDEVICE. Thread safety: one caller a
+ * pointer any more. Without a batch it does nothing. On cuda:N the further
+ * streams are as forward's; cudaStreamPerThread is the calling thread's.
+ * Errors: LEAT_EINVAL, and LEAT_ESTATE while one of these streams is captured
+ * into a graph: the batch stays; LEAT_EDEVICE. Thread safety: one caller a
  * layer.
  */
 LEAT_API int leat_data_layer_release(leat_data_layer *layer,

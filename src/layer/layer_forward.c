@@ -23,7 +23,8 @@ int leat__data_layer_stick(leat_data_layer *layer, int status, const char *line)
 
 /*
  * A stream is checked when it is another one than the last. One that is lent to
- * is kept: its end is recorded by a later call.
+ * is kept: its end is recorded by a later call. A device that fails is no wrong
+ * call, which would change nothing.
  */
 static int check_stream(leat_data_layer *layer, leat_stream stream)
 {
@@ -35,7 +36,9 @@ static int check_stream(leat_data_layer *layer, leat_stream stream)
         device, stream, layer->values.top_mode == LEAT_TOP_LEND);
     if (!status)
         layer->checked = stream;
-    return status;
+    return !status || status == LEAT_EINVAL
+               ? status
+               : leat__data_layer_stick(layer, status, leat_last_error());
 }
 
 static bool is_capturing(const leat_data_layer *layer, leat_stream stream)
@@ -43,6 +46,20 @@ static bool is_capturing(const leat_data_layer *layer, leat_stream stream)
     leat_device *device = layer->device;
     return stream != LEAT_HOST && device->ops->stream_is_capturing &&
            device->ops->stream_is_capturing(device, stream);
+}
+
+/* Streams of which a call alone records the end. */
+static int check_further(const leat_data_layer *layer,
+                         const leat_stream *streams, int n)
+{
+    leat_device *device = layer->device;
+    int status = LEAT_OK;
+    if (!layer->current || !device->ops->stream_check)
+        return LEAT_OK;
+    for (int i = 0; i < n && !status; i++)
+        if (streams[i] != LEAT_HOST)
+            status = device->ops->stream_check(device, streams[i], 0);
+    return status;
 }
 
 /* What is recorded on a stream that is captured would become the graph's. */
@@ -130,7 +147,9 @@ int leat_data_layer_release(leat_data_layer *layer, const leat_stream *streams,
     if (layer->device->ops->unified)
         return give_back(layer, streams, n);
     int cancel = leat__thread_disable_cancel();
-    status = check_release(layer, streams, n);
+    status = check_further(layer, streams, n);
+    if (!status)
+        status = check_release(layer, streams, n);
     if (!status)
         status = give_back(layer, streams, n);
     leat__thread_restore_cancel(cancel);

@@ -238,18 +238,62 @@ CUresult cuCtxPopCurrent(CUcontext *context)
     return result;
 }
 
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CUresult result = enter(__func__);
+    if (!result && !current())
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!result)
+        *device = ordinal_of(current());
+    return result;
+}
+
+static CUresult context_of(CUstream stream, CUcontext *context)
+{
+    *context = double_is_stream(stream) ? stream->context : current();
+    return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+    CUresult result = enter(__func__);
+    return result ? result : context_of(stream, context);
+}
+
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context,
+                           CUgreenCtx *green)
+{
+    CUcontext found;
+    CUresult result = enter(__func__);
+    if (!result)
+        result = context_of(stream, &found);
+    if (result)
+        return result;
+    *context = found->root;
+    *green = found == found->root ? NULL : (CUgreenCtx)found;
+    return CUDA_SUCCESS;
+}
+
+/* Of a name with several versions the newest comes first. */
 static const struct {
     const char *name;
+    int version;
     void (*function)(void);
 } entries[] = {
 #define ENTRY(name)                                                            \
     {                                                                          \
-#name, (void (*)(void))name                                            \
+#name, 11040, (void (*)(void))name                                     \
     }
-    ENTRY(cuDeviceGet),     ENTRY(cuDevicePrimaryCtxRetain),
-    ENTRY(cuCtxGetCurrent), ENTRY(cuDevicePrimaryCtxRelease),
-    ENTRY(cuCtxSetCurrent), ENTRY(cuCtxPushCurrent),
+    ENTRY(cuDeviceGet),
+    ENTRY(cuDevicePrimaryCtxRetain),
+    ENTRY(cuDevicePrimaryCtxRelease),
+    ENTRY(cuCtxGetCurrent),
+    ENTRY(cuCtxSetCurrent),
+    ENTRY(cuCtxPushCurrent),
     ENTRY(cuCtxPopCurrent),
+    ENTRY(cuCtxGetDevice),
+    {"cuStreamGetCtx", 12050, (void (*)(void))cuStreamGetCtx_v2},
+    ENTRY(cuStreamGetCtx),
 #undef ENTRY
 };
 
@@ -268,7 +312,8 @@ cudaGetDriverEntryPointByVersion(const char *name, void **function,
     *function = NULL;
     *found = cudaDriverEntryPointSymbolNotFound;
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-        if (strcmp(entries[i].name, name) != 0)
+        if (*function || entries[i].version > (int)version ||
+            strcmp(entries[i].name, name) != 0)
             continue;
         memcpy(function, &entries[i].function, sizeof(*function));
         *found = cudaDriverEntryPointSuccess;

@@ -122,6 +122,11 @@ typedef struct signatures {
     CUresult (*set_current)(CUcontext);
     CUresult (*push_current)(CUcontext);
     CUresult (*pop_current)(CUcontext *);
+    CUresult (*context_device)(CUdevice *);
+    CUresult (*stream_context)(CUstream, CUcontext *);
+#if CUDART_VERSION >= 12050
+    CUresult (*stream_contexts)(CUstream, CUcontext *, CUgreenCtx *);
+#endif
 } signatures;
 
 const signatures runtime_signatures = {
@@ -176,4 +181,9 @@ const signatures runtime_signatures = {
     cuCtxSetCurrent,
     cuCtxPushCurrent,
     cuCtxPopCurrent,
+    cuCtxGetDevice,
+    cuStreamGetCtx,
+#if CUDART_VERSION >= 12050
+    cuStreamGetCtx_v2,
+#endif
 };

@@ -133,6 +133,76 @@ START_TEST(a_stream_that_was_copied_on_may_be_destroyed)
 }
 END_TEST
 
+/* Streams: of another device, and of a context of the caller's own. */
+static cudaStream_t make_foreign_stream(int is_own_context)
+{
+    CUcontext context;
+    if (is_own_context)
+        context = cuda_double_context(0);
+    else
+        ck_assert_int_eq(cuDevicePrimaryCtxRetain(&context, 1), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxPushCurrent(context), CUDA_SUCCESS);
+    cudaStream_t stream = cuda_double_stream();
+    ck_assert_int_eq(cuCtxPopCurrent(&context), CUDA_SUCCESS);
+    return stream;
+}
+
+START_TEST(a_stream_of_another_device_or_context_is_refused_by_name)
+{
+    const char *name = _i ? "context of your own" : "cuda:1";
+    cudaStream_t foreign = make_foreign_stream(_i);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    sight seen[STAGE_BATCH] = {0};
+    ck_assert_int_eq(leat_cuda_forward(fixture.layer, fixture.top, 2, foreign),
+                     LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), name), "%s", leat_last_error());
+    stage_forward(&fixture, stage_stream[0]);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    leat_stream both[] = {(leat_stream)stage_stream[1], (leat_stream)foreign};
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, both, 2),
+                     LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), name), "%s", leat_last_error());
+    /* Nothing was changed. */
+    ck_assert_ptr_nonnull(leat_data_layer_batch(fixture.layer));
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, both, 1), LEAT_OK);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_BATCH), 0);
+    layer_fixture_close(&fixture);
+    ck_assert_int_eq(cudaStreamDestroy(foreign), cudaSuccess);
+}
+END_TEST
+
+START_TEST(a_stream_of_a_green_context_will_do)
+{
+    CUcontext green = cuda_double_green_context(0);
+    cudaStream_t before = stage_stream[0];
+    ck_assert_int_eq(cuCtxPushCurrent(green), CUDA_SUCCESS);
+    stage_stream[0] = cuda_double_stream();
+    ck_assert_int_eq(stage_run_on(1), 0);
+    ck_assert_int_eq(cudaStreamDestroy(stage_stream[0]), cudaSuccess);
+    ck_assert_int_eq(cuCtxPopCurrent(&green), CUDA_SUCCESS);
+    stage_stream[0] = before;
+}
+END_TEST
+
+/* Once for a stream that stays. */
+START_TEST(a_stream_is_looked_at_once)
+{
+    int n, looks = 0;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    cuda_double_forget();
+    for (int i = 0; i < STAGE_STEPS; i++)
+        stage_forward(&fixture, stage_stream[0]);
+    leat_data_layer_destroy(fixture.layer);
+    fixture.layer = NULL;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    for (int i = 0; i < n; i++)
+        looks += stage_is_call(&call[i], "cuStreamGetCtx_v2");
+    ck_assert_int_eq(looks, 1);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("streams_cuda");
@@ -145,5 +215,9 @@ int main(void)
                    a_threads_own_stream_is_refused_where_it_would_be_kept);
     tcase_add_test(tcase, the_default_stream_of_a_thread_is_no_common_one);
     tcase_add_test(tcase, a_stream_that_was_copied_on_may_be_destroyed);
+    tcase_add_loop_test(
+        tcase, a_stream_of_another_device_or_context_is_refused_by_name, 0, 2);
+    tcase_add_test(tcase, a_stream_of_a_green_context_will_do);
+    tcase_add_test(tcase, a_stream_is_looked_at_once);
     return suite_run(suite);
 }
