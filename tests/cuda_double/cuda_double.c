@@ -15,6 +15,7 @@
 typedef struct memory_range {
     atomic_uintptr_t base;
     atomic_size_t bytes;
+    _Atomic(char *) torn; /* what the device has of it since a fork; or NULL */
 } memory_range;
 
 double_device double_devices[CUDA_DOUBLE_DEVICES];
@@ -261,6 +262,7 @@ static size_t strike(memory_range *ranges, const void *base)
             continue;
         size_t bytes =
             atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
+        free(atomic_exchange(&ranges[i].torn, NULL));
         atomic_store_explicit(&ranges[i].base, 0, memory_order_relaxed);
         return bytes;
     }
@@ -280,6 +282,66 @@ static int is_within(memory_range *ranges, const void *place, size_t bytes)
             return 1;
     }
     return 0;
+}
+
+/*
+ * After a fork parent and child share their pages until one of them writes, and
+ * the writer gets another page: the device goes on with the one that was
+ * pinned. A page that the child does not get (MADV_DONTFORK) stays the
+ * parent's.
+ */
+static void tear(uintptr_t begin, uintptr_t end)
+{
+    int n = ranges_used();
+    for (int i = 0; i < n; i++) {
+        uintptr_t base = atomic_load(&pinned[i].base);
+        size_t bytes = atomic_load(&pinned[i].bytes);
+        if (!base || base < begin || base >= end ||
+            atomic_load(&pinned[i].torn))
+            continue;
+        char *copy = malloc(bytes);
+        if (!copy)
+            abort();
+        atomic_store(&pinned[i].torn, memcpy(copy, (void *)base, bytes));
+    }
+}
+
+static void tear_pages_of_a_fork(void)
+{
+    char line[512];
+    unsigned long begin = 0, end = 0;
+    FILE *maps =
+        atomic_load(&pinned_bytes) ? fopen("/proc/self/smaps", "re") : NULL;
+    while (maps && fgets(line, sizeof(line), maps)) {
+        if (strncmp(line, "VmFlags:", 8) == 0 && !strstr(line, " dc"))
+            tear(begin, end);
+        else if (line[0] >= '0' && strchr(line, '-'))
+            (void)sscanf(line, "%lx-%lx ", &begin, &end);
+    }
+    if (maps)
+        fclose(maps);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    if (pthread_atfork(NULL, tear_pages_of_a_fork, NULL))
+        abort();
+}
+
+char *double_dma_address(const char *host)
+{
+    int n = atomic_load(&pinned_bytes) ? ranges_used() : 0;
+    for (int i = 0; i < n; i++) {
+        char *torn =
+            atomic_load_explicit(&pinned[i].torn, memory_order_relaxed);
+        uintptr_t base =
+            atomic_load_explicit(&pinned[i].base, memory_order_relaxed);
+        size_t size =
+            atomic_load_explicit(&pinned[i].bytes, memory_order_relaxed);
+        if (torn && base && (uintptr_t)host - base < size)
+            return torn + ((uintptr_t)host - base);
+    }
+    return (char *)(uintptr_t)host;
 }
 
 static size_t whole_pages(size_t bytes)
@@ -393,6 +455,9 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
     if (pages == MAP_FAILED)
         return double_leave(cudaErrorMemoryAllocation);
     memset(pages, GARBAGE, bytes);
+    /* As the driver does. */
+    if (madvise(pages, whole_pages(bytes), MADV_DONTFORK))
+        abort();
     error = pin(pages, bytes);
     if (error)
         munmap(pages, whole_pages(bytes));

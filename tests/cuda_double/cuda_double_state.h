@@ -146,6 +146,9 @@ double_device *double_owner(const void *address);
 /* Whether the copy or kernel about to run is the one that kills its device. */
 void double_maybe_lose(double_device *device);
 
+/* Where the device finds what the host has at that address. */
+char *double_dma_address(const char *host);
+
 /* Modelled nanoseconds to move bytes within a device. */
 int64_t double_memory_time(size_t bytes);
 

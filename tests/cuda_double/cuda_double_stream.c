@@ -137,7 +137,9 @@ static void execute(struct CUstream_st *self, const double_operation *one)
     if (atomic_load(&device->lost))
         return;
     if (one->kind == DOUBLE_COPY)
-        memcpy(one->to, one->from, one->bytes);
+        memcpy(one->bus == 2 ? double_dma_address(one->to) : one->to,
+               one->bus == 1 ? double_dma_address(one->from) : one->from,
+               one->bytes);
     else if (one->kind == DOUBLE_SET)
         memset(one->to, one->value, one->bytes);
     else if (one->body)
