@@ -11,6 +11,7 @@
 #include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,13 +42,21 @@ static size_t at_least_one(size_t bytes)
     return bytes ? bytes : 1;
 }
 
-/* System pages on that node, pinned by registration. */
+/*
+ * System pages on that node, pinned by registration. A child of fork()
+ * gets none of them: of a page that both have, who writes first gets a copy,
+ * and the device would go on with the page that the child has.
+ */
 static cudaError_t pin_pages(int node, size_t bytes, void **out)
 {
     void *memory = leat__alloc_pages(bytes);
     if (!memory)
         return cudaErrorMemoryAllocation;
     prefer_node(memory, bytes, node);
+    if (madvise(memory, at_least_one(bytes), MADV_DONTFORK)) {
+        leat__free_pages(memory, bytes);
+        return cudaErrorOperatingSystem;
+    }
     memset(memory, 0, bytes);
     cudaError_t error =
         cudaHostRegister(memory, at_least_one(bytes), REGISTER_FLAGS);

@@ -1,5 +1,6 @@
 /* A layer on cuda:0 in a forked child: the runtime is asked nothing. */
 #include "layer_stage.h"
+#include "sight.h"
 #include "support/child.h"
 #include "support/suite.h"
 
@@ -58,6 +59,30 @@ START_TEST(a_parents_layer_asks_the_runtime_nothing)
 }
 END_TEST
 
+static void do_nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* The device must not go on with pages that only the child still has. */
+START_TEST(a_fork_leaves_pinned_pages_with_the_parent)
+{
+    sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
+    cuda_double_set_registers(_i == 0);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < STAGE_STEPS; i++) {
+        if (i == 1)
+            child_run_amid_threads(do_nothing, NULL);
+        stage_forward(&fixture, stage_stream[0]);
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+                     stage_stream[0]);
+    }
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH), 0);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 /* Blobs that have the last share of a layer's memory. */
 static void destroy_tops(void *argument)
 {
@@ -110,6 +135,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
     tcase_add_loop_test(tcase, a_parents_layer_asks_the_runtime_nothing, 0, 4);
+    tcase_add_loop_test(tcase, a_fork_leaves_pinned_pages_with_the_parent, 0,
+                        2);
     tcase_add_test(tcase,
                    tops_that_outlive_their_layer_ask_the_runtime_nothing);
     tcase_add_test(tcase, pageable_memory_that_was_lent_is_read_in_the_child);
