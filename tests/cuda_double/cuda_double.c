@@ -22,6 +22,9 @@ double_device double_devices[CUDA_DOUBLE_DEVICES];
 atomic_int double_eager;
 atomic_int_fast64_t double_bus_latency;
 atomic_int_fast64_t double_call_cost;
+atomic_int_fast64_t double_query_cost;
+atomic_int_fast64_t double_wake_cost;
+atomic_int double_computes = 1;
 atomic_int double_launch_blocking;
 atomic_int double_one_engine;
 _Atomic double double_bus_bandwidth;
@@ -129,6 +132,8 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
     log_call(name, call);
     if (traits & DOUBLE_ALWAYS)
         return cudaSuccess;
+    if (traits & DOUBLE_QUERY)
+        double_host_time += atomic_load(&double_query_cost);
     if (call->stream && double_is_stream(call->stream) &&
         strcmp(name, "cudaStreamIsCapturing") != 0)
         atomic_fetch_add(&captured_calls,
@@ -757,6 +762,21 @@ void cuda_double_set_memory_bus(double gb_per_s)
     atomic_store(&double_memory_bandwidth, gb_per_s);
 }
 
+void cuda_double_set_query(double us)
+{
+    atomic_store(&double_query_cost, (int64_t)(us * 1e3));
+}
+
+void cuda_double_set_wake(double us)
+{
+    atomic_store(&double_wake_cost, (int64_t)(us * 1e3));
+}
+
+void cuda_double_set_computes(int computes)
+{
+    atomic_store(&double_computes, computes);
+}
+
 void cuda_double_set_one_engine(int one_engine)
 {
     atomic_store(&double_one_engine, one_engine);
@@ -839,6 +859,9 @@ void cuda_double_reset(void)
     cuda_double_set_bus(0, 0);
     cuda_double_set_call(0);
     cuda_double_set_memory_bus(0);
+    cuda_double_set_query(0);
+    cuda_double_set_wake(0);
+    cuda_double_set_computes(1);
     cuda_double_set_one_engine(0);
     cuda_double_set_eager(0);
     cuda_double_set_blocking(0);

@@ -26,8 +26,10 @@
  * Time is modelled, not measured: every stream has a clock that its operations
  * move. A copy between host and device holds the device's bus, of which there
  * is one for each direction, for its latency and bytes; a kernel costs what the
- * test says; host code costs nothing unless it waits. So figures of overlap are
- * the same on any machine.
+ * test says; host code costs nothing unless it waits, or calls have a latency.
+ * Each thread has a clock, too: one that waits for an event, or makes a stream
+ * wait for it, is not earlier than the thread that recorded it. So figures of
+ * overlap are the same on any machine.
  *
  * No lock is shared by two streams, and all else is relaxed atomics: the thread
  * sanitizer sees what streams and events do not order.
@@ -59,11 +61,17 @@ void cuda_double_set_registers(int registers); /* 0: no cudaHostRegister */
 void cuda_double_set_bus(double gb_per_s, double latency_us); /* 0: no cost */
 /* The host's time for each call that hands a stream something to do. */
 void cuda_double_set_call(double us);
+/* The same for others about streams and events: records, queries, waits. */
+void cuda_double_set_query(double us);
+/* How long after the end of what it waits for a sleeping thread goes on. */
+void cuda_double_set_wake(double us);
 /*
  * What a device does with its own memory, bytes read plus written: copies
  * within it, and leat's kernels. 0: no cost.
  */
 void cuda_double_set_memory_bus(double gb_per_s);
+/* 0: leat's kernels take their time, and compute nothing. */
+void cuda_double_set_computes(int computes);
 /* 1: a device computes or is copied to, never both at a time. */
 void cuda_double_set_one_engine(int one_engine);
 void cuda_double_set_eager(int eager);
@@ -198,6 +206,9 @@ void *cuda_double_bytes(const void *address);
 /* The latest modelled time in nanoseconds that anybody on the host waited for.
  */
 int64_t cuda_double_now(void);
+
+/* The calling thread's modelled time in microseconds. */
+double cuda_double_host_time(void);
 
 /* The modelled time in microseconds at which the stream has run so far. */
 double cuda_double_time(cudaStream_t stream);

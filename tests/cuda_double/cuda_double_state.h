@@ -79,6 +79,7 @@ struct CUevent_st {
     /* protected by lock */
     struct CUstream_st *on; /* NULL: never recorded */
     int64_t ticket;
+    int64_t issued; /* at which the host recorded it */
 };
 
 struct CUctx_st {
@@ -108,6 +109,9 @@ extern atomic_int double_launch_blocking;
 extern atomic_int double_one_engine;
 extern atomic_int_fast64_t double_bus_latency; /* nanoseconds */
 extern atomic_int_fast64_t double_call_cost;   /* likewise */
+extern atomic_int_fast64_t double_query_cost;  /* likewise */
+extern atomic_int_fast64_t double_wake_cost;   /* likewise */
+extern atomic_int double_computes;
 extern _Atomic double double_bus_bandwidth;    /* bytes a nanosecond; 0: free */
 extern _Atomic double double_memory_bandwidth; /* likewise */
 extern atomic_int_fast64_t double_streams, double_events, double_busy;
@@ -117,9 +121,10 @@ extern _Thread_local int64_t double_host_time;
 extern atomic_int_fast64_t double_latest; /* of the hosts' times */
 
 enum {
-    DOUBLE_ALWAYS = 1,    /* works without a device, and cannot fail */
-    DOUBLE_UNSAFE = 2,    /* not while a stream is captured globally */
-    DOUBLE_NO_CONTEXT = 4 /* needs none, and makes none */
+    DOUBLE_ALWAYS = 1,     /* works without a device, and cannot fail */
+    DOUBLE_UNSAFE = 2,     /* not while a stream is captured globally */
+    DOUBLE_NO_CONTEXT = 4, /* needs none, and makes none */
+    DOUBLE_QUERY = 8       /* takes what a query takes of the host's time */
 };
 
 /* Logs the call, and says whether it fails before it has begun. */

@@ -260,7 +260,9 @@ int64_t double_enqueued(struct CUstream_st *stream)
 
 static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
 {
-    double_host_time = later(double_host_time, wait_for(stream, ticket));
+    int64_t end = wait_for(stream, ticket);
+    if (end > double_host_time)
+        double_host_time = end + atomic_load(&double_wake_cost);
     int_fast64_t latest =
         atomic_load_explicit(&double_latest, memory_order_relaxed);
     while (latest < double_host_time &&
@@ -314,8 +316,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 
 cudaStream_t cuda_double_stream(void)
 {
-    cudaStream_t stream;
-    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))
+    cudaStream_t stream = NULL;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || !stream)
         abort();
     stream->is_callers = 1;
     atomic_fetch_sub_explicit(&double_streams, 1, memory_order_relaxed);
@@ -347,8 +349,9 @@ static cudaError_t waited(cudaError_t error, cudaError_t from_stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    cudaError_t error = double_enter(
-        __func__, &(cuda_double_call){.stream = stream}, DOUBLE_UNSAFE);
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.stream = stream},
+                     DOUBLE_UNSAFE | DOUBLE_QUERY);
     if (error == cudaErrorStreamCaptureUnsupported)
         return double_leave(error);
     struct CUstream_st *self = double_stream_of(stream);
@@ -378,8 +381,8 @@ cudaError_t cudaDeviceSynchronize(void)
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                   enum cudaStreamCaptureStatus *status)
 {
-    cudaError_t error =
-        double_enter(__func__, &(cuda_double_call){.stream = stream}, 0);
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.stream = stream}, DOUBLE_QUERY);
     if (!error && double_is_captured_implicitly(stream))
         error = cudaErrorStreamCaptureImplicit;
     if (!error)
@@ -419,7 +422,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     cudaError_t error = double_enter(
-        __func__, &(cuda_double_call){.stream = stream, .event = event}, 0);
+        __func__, &(cuda_double_call){.stream = stream, .event = event},
+        DOUBLE_QUERY);
     struct CUstream_st *on = error ? NULL : double_stream_of(stream);
     if (!error && on->context->root != event->context->root)
         error = cudaErrorInvalidResourceHandle;
@@ -437,16 +441,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     pthread_mutex_lock(&event->lock);
     event->on = on;
     event->ticket = ticket;
+    event->issued = double_host_time;
     pthread_mutex_unlock(&event->lock);
     return cudaSuccess;
 }
 
-/* The event's latest record; NULL where there is none. */
+/*
+ * The event's latest record; NULL where there is none. The thread is told of it
+ * by the one that recorded it, and so is not earlier.
+ */
 static struct CUstream_st *latest(cudaEvent_t event, int64_t *ticket)
 {
     pthread_mutex_lock(&event->lock);
     struct CUstream_st *on = event->on;
     *ticket = event->ticket;
+    double_host_time = later(double_host_time, event->issued);
     pthread_mutex_unlock(&event->lock);
     return on;
 }
@@ -484,8 +493,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    cudaError_t error = double_enter(
-        __func__, &(cuda_double_call){.event = event}, DOUBLE_UNSAFE);
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.event = event},
+                     DOUBLE_UNSAFE | DOUBLE_QUERY);
     int64_t ticket;
     struct CUstream_st *on = latest(event, &ticket);
     if (!on || error == cudaErrorStreamCaptureUnsupported ||
@@ -579,6 +589,11 @@ void cuda_double_let_go(cudaStream_t stream)
 int64_t cuda_double_now(void)
 {
     return atomic_load_explicit(&double_latest, memory_order_relaxed);
+}
+
+double cuda_double_host_time(void)
+{
+    return (double)double_host_time * 1e-3;
 }
 
 double cuda_double_time(cudaStream_t stream)

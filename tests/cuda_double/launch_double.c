@@ -47,8 +47,9 @@ cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
     size_t bytes =
         (size_t)batch.total * (1 + 16 / leat__transform_lanes(job->top_type));
     double us = (double)double_memory_time(bytes) * 1e-3;
-    return cuda_double_launch(transform, (void *)(uintptr_t)job, sizeof(*job),
-                              us, stream);
+    void (*body)(void *) = atomic_load(&double_computes) ? transform : NULL;
+    return cuda_double_launch(body, (void *)(uintptr_t)job, sizeof(*job), us,
+                              stream);
 }
 
 cudaError_t leat__cuda_occupy_launch(double seconds, cudaStream_t stream)
