@@ -12,7 +12,8 @@ START_TEST(what_cannot_be_pinned_is_pageable_and_told)
 {
     cuda_double_set_pinnable(0);
     cuda_double_set_registers(_i % 2);
-    cuda_double_set_blocking(_i / 2);
+    cuda_double_set_blocking(_i / 2 % 2);
+    stage_options.transform_on = (leat_transform_on)(_i / 4);
     for (int streams = 1; streams <= STAGE_STREAMS; streams++)
         ck_assert_int_eq(stage_run_on(streams), 0);
     layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
@@ -20,7 +21,10 @@ START_TEST(what_cannot_be_pinned_is_pageable_and_told)
     ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.memory.pinned, 0);
     ck_assert_int_gt(stats.memory.pageable, 0);
-    ck_assert_int_eq(stats.memory.pageable, stats.memory.device);
+    if (_i / 4)
+        ck_assert_int_gt(stats.memory.device, stats.memory.pageable);
+    else
+        ck_assert_int_eq(stats.memory.device, stats.memory.pageable);
     layer_fixture_close(&fixture);
 }
 END_TEST
@@ -235,7 +239,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, what_cannot_be_pinned_is_pageable_and_told, 0,
-                        4);
+                        8);
     tcase_add_test(tcase,
                    an_unpinnable_host_is_an_error_where_pinned_is_demanded);
     tcase_add_test(tcase, a_device_too_small_is_told_with_the_bytes_wanted);
