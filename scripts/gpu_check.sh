@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What only a machine with an NVIDIA GPU can show, in stages:
-#   tests      the GPU tests                      110 s at most
-#   sanitizer  these again under compute-sanitizer  110 s
+#   tests      the GPU tests                      105 s at most
+#   sanitizer  these again under compute-sanitizer  105 s
 #   bytes      the tool's dumps beside the CPU's     45 s
 #   kernels    bench_kernel                          30 s
-#   h2d        bench h2d                             60 s
-#   layers     bench layer of four workloads         80 s
+#   h2d        bench h2d                             75 s
+#   layers     bench layer of four workloads         75 s
 #   graphs     the tests of CUDA graphs              35 s
 #   gpu_check.sh [--only STAGE,...] [BUNDLE [FOLDER]]
 # Each stage runs in a process of its own, writes FOLDER/<gpu>/STAGE.json when it
@@ -21,8 +21,8 @@ set -eu
 export LC_ALL=C
 
 stages=(tests sanitizer bytes kernels h2d layers graphs)
-declare -A limits=([tests]=110 [sanitizer]=110 [bytes]=45 [kernels]=30 [h2d]=60
-    [layers]=80 [graphs]=35)
+declare -A limits=([tests]=105 [sanitizer]=105 [bytes]=45 [kernels]=30 [h2d]=75
+    [layers]=75 [graphs]=35)
 
 fail() {
     echo "gpu_check.sh: $1" >&2
@@ -101,8 +101,8 @@ if command -v nvidia-smi >/dev/null; then
     gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null |
         head -n 1) || gpu=
 fi
-if ! timeout -k 5 60 "$bundle/bin/leat" bench h2d --bytes 4096:4097 --streams 1 \
-    --json >"$work/device" 2>"$work/error"; then
+if ! timeout -k 5 60 "$bundle/bin/leat" bench h2d --test sizes --bytes 4K:5K \
+    --streams 1 --json >"$work/device" 2>"$work/error"; then
     [ -z "$gpu" ] || fail "there is $gpu, but: $(<"$work/error")"
     echo "skipped: there is no GPU on this machine: $(<"$work/error")"
     exit 77

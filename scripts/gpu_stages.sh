@@ -29,6 +29,13 @@ millionths() {
     echo "${fixed%%[0-9]*}$((10#${fixed#-}))"
 }
 
+# percent P NUMBER: of a number.
+percent() {
+    local m
+    m=$(($(millionths "$2") * $1 / 100))
+    printf '%d.%06d\n' $((m / 1000000)) $((m % 1000000))
+}
+
 # give_up REASON: ends the stage as failed.
 give_up() {
     echo "$1" | tee "$work/reason" >&2
@@ -127,7 +134,7 @@ stage_sanitizer() {
         exit 77
     }
     # It may not work under this driver or in this container.
-    "${command[@]}" "$leat" bench h2d --bytes 4096:4097 --streams 1 >&2 || {
+    "${command[@]}" "$leat" bench h2d --test sizes --bytes 4K:5K --streams 1 >&2 || {
         echo "compute-sanitizer does not work here" >"$work/reason"
         exit 77
     }
@@ -192,10 +199,23 @@ stage_kernels() {
     [ -s "$work/thresholds" ] || give_up "bench_kernel has printed no share of a copy"
 }
 
+# Sizes up to 64 MiB, which pageable memory takes in a second, and of what nvbandwidth
+# measures its own size, 512 MiB.
 stage_h2d() {
-    local sizes=4096:268435456
-    [ "$quick" = false ] || sizes=4096:65536
-    figures h2d "$leat" bench h2d --bytes $sizes --json
+    local sizes=4K:64M all=256M:512M line
+    [ "$quick" = false ] || sizes=4K:64K all=4K:64K
+    figures h2d "$leat" bench h2d --test sizes,latency --bytes $sizes --json
+    figures h2d_tests "$leat" bench h2d --test host,device,all --bytes $all --json
+    command -v nvbandwidth >/dev/null || return 0
+    nvbandwidth -t host_to_device_memcpy_ce >"$work/nvbandwidth" 2>&1 || true
+    cat "$work/nvbandwidth" >&2
+    while read -r line; do
+        [[ ! $line =~ ^SUM\ host_to_device_memcpy_ce\ ([0-9.]+) ]] ||
+            judge "h2d: host_to_device_memcpy_ce, nvbandwidth's less 1 %" \
+                "$(number gb_per_s "$work/figures/h2d_tests" \
+                    host_to_device_memcpy_ce)" at-least \
+                "$(percent 99 "${BASH_REMATCH[1]}")" GB/s
+    done <"$work/nvbandwidth"
 }
 
 # layer NAME WORKLOAD ARGUMENT...: what bench layer makes of it.

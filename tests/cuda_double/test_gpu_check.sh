@@ -130,7 +130,7 @@ sed -nE 's/^  [a-z0-9]+ .* ([0-9]+) s( at most)?$/\1/p' help >limits
 [ "$(sort -n limits | tail -n 1)" -lt 180 ] || fail "a stage may take three minutes"
 [ "$(($(paste -sd+ limits)))" -lt 475 ] || fail "all of it may take eight minutes"
 
-stages 0 tests,graphs 'passed +tests +[0-9]+ of 110 s  3 tests' \
+stages 0 tests,graphs 'passed +tests +[0-9]+ of 105 s  3 tests' \
     'passed +graphs +[0-9]+ of  35 s  1 tests'
 if run --only tests,such bundle results; then
     fail "a stage that there is not was run"
@@ -164,7 +164,7 @@ echo 0 >status_a
 # The sanitizer is asked for memory's errors alone, and not of tests that are to make
 # some; where it does not work, that is a skip, where it finds something a failure.
 rm -f sanitized
-stages 0 sanitizer 'passed +sanitizer +[0-9]+ of 110 s  2 tests'
+stages 0 sanitizer 'passed +sanitizer +[0-9]+ of 105 s  2 tests'
 [ "$(grep -c -- '--report-api-errors no .*/test_one [ab]$' sanitized)" -eq 2 ] ||
     fail "the sanitizer is run otherwise: $(<sanitized)"
 grep -q _faults sanitized && fail "a killed kernel is under the sanitizer"
@@ -209,8 +209,9 @@ grep -qE '^  none +jpeg: bound by decoding: share of h2d [0-9.e+-]+, overlap [0-
     fail "the kernels are not judged"
 jq -e '.kernel.device and (.thresholds | length == 15)' $folder/kernels.json >/dev/null ||
     fail "not all of the kernels is noted"
-jq -e '.h2d.results[0].gb_per_s >= 0' $folder/h2d.json >/dev/null ||
-    fail "the bandwidths are not noted"
+jq -e '.h2d.results[0].gb_per_s >= 0 and (.h2d.latency | length > 0) and
+    (.h2d_tests.tests | length >= 6) and (has("thresholds") | not)' $folder/h2d.json \
+    >/dev/null || fail "the bandwidths are not noted"
 json=$folder/layers.json
 [ "$(jq '.thresholds | length' $json)" -eq 10 ] || fail "not all is noted"
 [ "$(jq '[.thresholds[] | select(.met | not)] | length' $json)" -eq \
@@ -220,6 +221,18 @@ jq -e '.thresholds[] | select(.what == "raw: overlap") | .value' $json |
 jq -e '.layer_cifar | (.bus_bytes_per_s / .h2d_bytes_per_s / .h2d_share - 1 | fabs) < 1e-6
     and .h2d_copies.copy_bytes > 16 * 3072 and .h2d_copies.copy_bytes < 16 * 3400' \
     $json >/dev/null || fail "the ceiling is not that of the layer's copies"
+
+# Where nvbandwidth is there, what it says is the limit.
+cat >path/nvbandwidth <<'NVBANDWIDTH'
+#!/usr/bin/env bash
+echo "nvbandwidth Version: v0.8"
+echo "SUM host_to_device_memcpy_ce 54.99"
+NVBANDWIDTH
+chmod +x path/nvbandwidth
+stages 3 h2d 'missed +h2d .*0 of 1 thresholds met'
+jq -e '.thresholds[0].at_least == 54.4401' $folder/h2d.json >/dev/null ||
+    fail "the limit is not that of nvbandwidth"
+rm path/nvbandwidth
 
 # The same bytes as the CPU's. Then batches that are fetched before they are there.
 # And the model is the one that was measured, where its driver tells.
