@@ -16,7 +16,7 @@
 # bash and coreutils. Ends with 77 where there is no GPU, with 1 where a stage
 # failed, and with 3 where all went well but a threshold is missed.
 # LEAT_GPU_CHECK=quick takes small databases and little time: a look, no figures.
-# LEAT_GPU_CHECK_LIMIT=SECONDS is the limit of each stage where that is less.
+# LEAT_GPU_CHECK_LIMIT=SECONDS is the limit of each stage instead of those above.
 set -eu
 export LC_ALL=C
 
@@ -94,6 +94,11 @@ folder=${2:-$folder}
 quick=false
 [ "${LEAT_GPU_CHECK-}" != quick ] || quick=true
 
+# Of all stages; what comes before them counts, too.
+total=470
+[ -z "${LEAT_GPU_CHECK_LIMIT-}" ] || total=$((8 * LEAT_GPU_CHECK_LIMIT))
+deadline=$((SECONDS + total))
+
 # The tool finds the GPU, so that a machine needs no nvidia-smi; where that names one
 # and the tool none, something is wrong.
 gpu=
@@ -162,11 +167,10 @@ summary() {
 }
 
 # run_stage STAGE: with its time, at most that which is left of the whole.
-deadline=$((SECONDS + 470))
 run_stage() {
-    local stage=$1 in=$work/$1 limit=${limits[$1]} begin=$SECONDS status=0 result
+    local stage=$1 in=$work/$1 begin=$SECONDS status=0 result
+    local limit=${LEAT_GPU_CHECK_LIMIT:-${limits[$1]}}
     [ $((deadline - SECONDS)) -ge "$limit" ] || limit=$((deadline - SECONDS))
-    [ "$limit" -le "${LEAT_GPU_CHECK_LIMIT:-$limit}" ] || limit=$LEAT_GPU_CHECK_LIMIT
     mkdir -p "$in"
     if [ "$limit" -lt 1 ]; then
         status=124 limit=0

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # scripts/gpu_check.sh without a GPU, and with one that the double plays, where there
-# is nothing but bash and coreutils: test_gpu_check.sh TOOL BENCH_KERNEL
+# is nothing but bash and coreutils: test_gpu_check.sh TOOL BENCH_KERNEL GRAPH_TEST
+# TEST... The last are what a machine with a GPU runs, over the double.
 set -eu
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 kernel=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+graphs=$3
+shift 3
 scripts=$(cd "$(dirname "$0")/../.." && pwd)/scripts
 check=$scripts/gpu_check.sh
 work=$(mktemp -d)
@@ -138,6 +141,20 @@ fi
 grep -q "no stage 'such'; there are tests sanitizer" output ||
     fail "the stages are not listed: $(<output)"
 
+# The tests themselves.
+mv bundle/gpu_tests told
+mv bundle/graph_tests told_graphs
+for test in "$graphs" "$@"; do
+    ln -s "$test" bundle/bin/
+done
+printf '%s cuda:0\n' "${@##*/}" >bundle/gpu_tests
+echo "${graphs##*/}" >bundle/graph_tests
+LEAT_DOUBLE_MEMORY=64000000 LEAT_GPU_BATCHES=64 LEAT_GPU_CHECK_LIMIT=300 \
+    LEAT_GPU_CHECK_TEST_LIMIT=200 stages 0 tests,graphs \
+    "passed +tests .* $# tests" 'passed +graphs .* 1 tests'
+mv told bundle/gpu_tests
+mv told_graphs bundle/graph_tests
+
 # A test that fails, or is skipped, or hangs, stops neither the others nor the next
 # stage; a stage that hangs is stopped.
 for bad in 1 77; do
@@ -192,6 +209,8 @@ mv bundle/none bundle/graph_tests
 # host is not as fast as its bus is said to be, and it does one thing at a time.
 [ "${LEAT_GPU_CHECK_LONG-}" ] || export LEAT_GPU_CHECK=quick
 export LEAT_DOUBLE_ONE_ENGINE=1
+# This machine may be at something else, too.
+export LEAT_GPU_CHECK_LIMIT=300
 stages 3 kernels,h2d,layers 'passed +kernels .*15 of 15 thresholds met' 'passed +h2d ' \
     'missed +layers .*of 10 thresholds met'
 for workload in mnist cifar raw; do
