@@ -10,6 +10,7 @@
 
 #include <leat/decorators.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,18 +107,29 @@ static const leat_reader_ops constant_ops = {
     .memory = constant_memory,
 };
 
+/* How many samples may be bad where the epoch may have no end. */
+enum { BAD_MAX = 1 << 18 };
+
 /* The first good sample. LEAT_END: there is none. */
 static int read_sample(constant_reader *constant)
 {
     leat_reader *upstream = constant->map.decorator.upstream[0];
     leat_sample *out[] = {&constant->sample};
+    int64_t count, bad = 0;
     int status, got;
+    bool has_end =
+        !leat_reader_count(upstream, &count) && count != LEAT_ENDLESS;
     do {
         leat_sample_clear(out[0]);
         status = leat_reader_pull(upstream, out, 1, &got);
         if (!status)
             status = leat_reader_materialize(upstream, out, 1, &got);
-    } while (status == LEAT_EDATA);
+    } while (status == LEAT_EDATA && (++bad < BAD_MAX || has_end));
+    if (status == LEAT_EDATA)
+        return leat__error_context(LEAT_EFORMAT,
+                                   "constant: the first %d samples are bad, "
+                                   "the last of them",
+                                   BAD_MAX);
     return status ? status : leat_sample_own(&constant->sample);
 }
 

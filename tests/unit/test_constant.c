@@ -205,6 +205,19 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* Opening could not be cancelled. */
+START_TEST(endless_bad_records_are_an_error)
+{
+    numbers from = {0, -1, INT32_MAX};
+    leat_pipeline *pipeline = over(&from, 9);
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "samples are bad"));
+    ck_assert_int_lt(from.next, 1 << 20);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("constant");
@@ -214,6 +227,7 @@ int main(void)
     tcase_add_test(tcase, the_first_sample_comes_a_hundred_times);
     tcase_add_test(tcase, bad_records_before_it_are_passed_by);
     tcase_add_test(tcase, without_a_good_sample_there_is_none);
+    tcase_add_test(tcase, endless_bad_records_are_an_error);
     tcase_add_test(tcase, an_endless_one_is_read_by_several_threads);
     tcase_add_test(tcase, text_and_code_make_equal_pipelines);
     tcase_add_test(tcase, every_allocation_may_fail);
