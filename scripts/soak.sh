@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The long runs of the proofs whose short forms are among the tests:
-#   soak.sh [--minutes N] [--seed S] [--build DIR] [--double]
+#   soak.sh [--minutes N] [--seed S] [--build DIR] [--double | --chains]
 #   soak.sh --proofs [--minutes N] [--seed S] [--build DIR] [PROOF...]
 # The first form compares random data layers with a slow reference, sample for
 # sample, for half an hour unless told otherwise; --double: with devices of CUDA,
-# over the double of its runtime. A failure names the configuration and the command
-# that runs it alone; so does a layer that hangs.
+# over the double of its runtime; --chains: random chains of readers over files, in
+# every way to read them. A failure names the configuration and the command that runs
+# it alone; so does a hang.
 # The second runs all proofs, or those named, and says of each in a line whether it
 # held, failed or was skipped; the logs lie in DIR/proofs:
 #   storms     layers and groups stopped at random moments, LEAT_STORM=10000 of each
@@ -15,6 +16,7 @@
 #   replacements  LEAT_REPLACEMENTS=5000 random layers over bad records
 #   models     the models of the hand-offs, through all their states
 #   soak       the first form, on the CPU and over the double, N minutes each
+#   chains     the first form with --chains, N minutes
 # What these variables are set to is taken instead. Exit status 1: one failed; 77:
 # none could be run. The parsers' long run is scripts/fuzz.sh.
 set -eu -o pipefail
@@ -26,7 +28,7 @@ build=build
 target=soak
 soak=tests/soak
 is_proofs=0
-all=(storms kills faults replacements models soak)
+all=(storms kills faults replacements models soak chains)
 proofs=()
 
 fail() {
@@ -46,9 +48,13 @@ while [ $# -gt 0 ]; do
         target=soak_double
         soak=tests/cuda_double/soak
         ;;
+    --chains)
+        target=chains
+        soak=tests/chains
+        ;;
     --proofs) is_proofs=1 ;;
     -h | --help)
-        sed -n '2,21s/^# \{0,1\}//p' "$0"
+        sed -n '2,23s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     -*) fail "$1 is no option; see soak.sh --help" ;;
@@ -74,7 +80,7 @@ if [ $is_proofs -eq 0 ]; then
     make_programs "$target"
     echo "commit $commit, seed $seed, $minutes minutes"
     if ! "$build/$soak" --seed "$seed" --seconds $((minutes * 60)); then
-        echo "soak is $build/$soak"
+        echo "${soak##*/} is $build/$soak"
         exit 1
     fi
     exit 0
@@ -204,6 +210,12 @@ prove_soak() {
     prove soak '^seed ' "$build/tests/soak" "${arguments[@]}"
     prove soak-double '^seed ' "$build/tests/cuda_double/soak" \
         "${arguments[@]}"
+}
+
+prove_chains() {
+    make_programs chains
+    prove chains '^seed ' "$build/tests/chains" --seed "$seed" \
+        --seconds $((minutes * 60))
 }
 
 mkdir -p "$build/proofs"

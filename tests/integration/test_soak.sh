@@ -56,7 +56,7 @@ exit "$status"
 STUB
 chmod +x program
 for name in test_layer_stops test_storms test_failing_calls test_failing_tool \
-    test_replacement soak cuda_double/soak; do
+    test_replacement soak chains cuda_double/soak; do
     cp program stub/tests/$name
     : >stub/tests/$name.status
 done
@@ -68,6 +68,10 @@ says '^held +soak-double +.*--seed 5 --seconds 120'
 says '^7 held, 0 failed, 0 skipped$'
 soaks 0 --minutes 3 --seed 6
 says '^seed given: --seed 6 --seconds 180'
+soaks 0 --minutes 3 --seed 6 --chains
+says '^seed given: --seed 6 --seconds 180'
+soaks 0 --proofs chains --minutes 1 --seed 7
+says '^held +chains +.*--seed 7 --seconds 60'
 
 # What failed is told, and the others are run all the same.
 echo 134 >stub/tests/test_layer_stops.status
