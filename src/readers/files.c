@@ -9,12 +9,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct files_reader {
     leat_reader reader;
-    leat__file_list list; /* immutable, as is the next */
-    uint64_t identity[2]; /* their number, and a hash of their names */
-    int64_t next;         /* used by one caller at a time */
+    leat__file_list list; /* immutable */
+    /* Used by one caller at a time. */
+    uint64_t identity[2]; /* their number, and a hash, once it is known */
+    int64_t next;
     atomic_bool cancelled;
 } files_reader;
 
@@ -106,9 +108,33 @@ static int files_seek(leat_reader *reader, leat_position position,
     return LEAT_OK;
 }
 
+/*
+ * Of the names without their folders, so that they may be moved, and of the
+ * sizes of the files that there are: other data under the same names are found
+ * by a reader over this one, such as interleave, which has no identity of its
+ * own. Made when it is first asked for, since it looks at each file.
+ */
+static void set_identity(files_reader *files)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    struct stat found;
+    for (int i = 0; i < files->list.n && files->identity[1] == 0; i++) {
+        const char *path = files->list.path[i];
+        const char *slash = strrchr(path, '/');
+        /* Each name with a slash, so that they do not run together. */
+        hash = leat__hash_text(hash, "/");
+        hash = leat__hash_text(hash, slash ? slash + 1 : path);
+        if (stat(path, &found) == 0 && S_ISREG(found.st_mode))
+            hash = (hash ^ (uint64_t)found.st_size) * 0x100000001b3u;
+    }
+    if (files->identity[1] == 0)
+        files->identity[1] = hash;
+}
+
 static int files_save(leat_reader *reader, leat_token *token)
 {
-    const files_reader *files = (const files_reader *)reader;
+    files_reader *files = (files_reader *)reader;
+    set_identity(files);
     return leat_token_put(token, files->identity, sizeof(files->identity));
 }
 
@@ -119,10 +145,11 @@ static int files_restore(leat_reader *reader, leat_token *token)
     int status = leat_token_get(token, identity, sizeof(identity));
     if (status)
         return status;
+    set_identity(files);
     if (memcmp(identity, files->identity, sizeof(identity)) != 0)
         return leat_error(LEAT_EINVAL,
                           "files: %d files, and the token is of %llu or of "
-                          "others",
+                          "others, or of other sizes",
                           files->list.n, (unsigned long long)identity[0]);
     files->next = 0;
     return LEAT_OK;
@@ -161,20 +188,6 @@ static const leat_reader_ops files_ops = {
     .memory = files_memory,
 };
 
-/* Without their folders, so that they may be moved. */
-static void set_identity(files_reader *files)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (int i = 0; i < files->list.n; i++) {
-        const char *slash = strrchr(files->list.path[i], '/');
-        /* Each name with a slash, so that they do not run together. */
-        hash = leat__hash_text(hash, "/");
-        hash = leat__hash_text(hash, slash ? slash + 1 : files->list.path[i]);
-    }
-    files->identity[0] = (uint64_t)files->list.n;
-    files->identity[1] = hash;
-}
-
 static int files_open(const leat_open *open, leat_reader **out)
 {
     files_reader *files = leat__alloc_zero(1, sizeof(*files));
@@ -186,7 +199,7 @@ static int files_open(const leat_open *open, leat_reader **out)
         leat__free(files);
         return status;
     }
-    set_identity(files);
+    files->identity[0] = (uint64_t)files->list.n;
     *out = &files->reader;
     return LEAT_OK;
 }

@@ -82,6 +82,29 @@ START_TEST(files_may_move_but_not_change_their_names)
 }
 END_TEST
 
+static void write_text(const char *name, const char *text)
+{
+    record_sequence_write(name, (const unsigned char *)text, strlen(text));
+}
+
+/* What is kept of files that a reader opens by their names is of their sizes,
+   too. */
+START_TEST(files_of_other_sizes_are_other_data)
+{
+    static const char text[] =
+        "files:one | interleave:(text:{}) | cache:dir=kept";
+    int good, bad;
+    write_text("one", "a\nb\n");
+    ck_assert_int_eq(record_sequence_read(text, &good, &bad), LEAT_END);
+    ck_assert_int_eq(good, 2);
+    ck_assert_int_eq(record_sequence_read(text, &good, &bad), LEAT_END);
+    ck_assert_int_eq(good, 2);
+    write_text("one", "a\nb\nc\n");
+    ck_assert_int_eq(record_sequence_read(text, &good, &bad), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "another data set"));
+}
+END_TEST
+
 /* Each function makes what the text of its name makes. */
 START_TEST(code_and_text_give_equal_pipelines)
 {
@@ -128,6 +151,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, names_come_sorted_and_as_often_as_given);
     tcase_add_test(tests, a_pattern_without_a_match_is_named);
+    tcase_add_test(tests, files_of_other_sizes_are_other_data);
     tcase_add_test(tests, files_may_move_but_not_change_their_names);
     tcase_add_test(tests, code_and_text_give_equal_pipelines);
     suite_add_tcase(suite, tests);
