@@ -356,6 +356,18 @@ void chain_free(chain *made)
     free_node(made->root);
 }
 
+void chain_replace_files(chain *made)
+{
+    for (int i = 0; i < INPUTS; i++)
+        input_replace(&made->input[i], i);
+}
+
+void chain_damage_files(chain *made)
+{
+    for (int i = 0; i < INPUTS; i++)
+        input_damage(&made->input[i], i);
+}
+
 /* ---- what it gives ---- */
 
 static bool expect(const chain *made, const chain_node *node, int epoch,

@@ -43,6 +43,12 @@ typedef struct chain {
 void chain_make(chain *made);
 void chain_free(chain *made);
 
+/* Its files get other records; its text stays. */
+void chain_replace_files(chain *made);
+
+/* Some of its files get wrong bytes. What it gives is not known any more. */
+void chain_damage_files(chain *made);
+
 /* What an epoch gives, by slow rules of each decorator's. Whether it is known:
    not over what is random, nor for bad records in groups. */
 bool chain_expect(const chain *made, int epoch, chain_list *out);

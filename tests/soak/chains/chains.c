@@ -136,12 +136,14 @@ static void report(void)
            "  %9lld with random access\n"
            "  %9lld marks\n"
            "  %9lld failed allocations\n"
-           "  %9lld layers, %lld processes killed\n",
+           "  %9lld layers, %lld processes killed\n"
+           "  %9lld with files that were replaced, %lld with damaged ones\n",
            seed_given, (long long)shared->chains, (long long)shared->refused,
            (long long)shared->samples, (long long)shared->known,
            (long long)shared->random_access, (long long)shared->marks,
            (long long)shared->faults, (long long)shared->layers,
-           (long long)shared->kills);
+           (long long)shared->kills, (long long)shared->replaced,
+           (long long)shared->damaged);
 }
 
 static bool parse_arguments(int argc, char **argv, long long *count,

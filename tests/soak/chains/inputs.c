@@ -85,11 +85,26 @@ int input_id(int i, int file, int record)
 }
 
 /* As of an hour ago, so that an index of it may be kept. */
+static void write_bytes(const char *name, const void *data, size_t size)
+{
+    static const char new_name[] = "new.rec";
+    struct timespec times[2];
+    FILE *file = fopen(new_name, "wb");
+    chain_require(file && fwrite(data, 1, size, file) == size &&
+                      fclose(file) == 0,
+                  "no file");
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= 3600;
+    times[1] = times[0];
+    chain_require(utimensat(AT_FDCWD, new_name, times, 0) == 0 &&
+                      rename(new_name, name) == 0,
+                  "no file of its name");
+}
+
 static void write_file(const char *name, const bytes *from,
                        const char *compression)
 {
     static unsigned char packed[1 << 15];
-    struct timespec times[2];
     z_stream stream = {.next_in = (Bytef *)from->data,
                        .avail_in = (uInt)from->size,
                        .next_out = packed,
@@ -106,14 +121,7 @@ static void write_file(const char *name, const bytes *from,
         data = packed;
         size = stream.total_out;
     }
-    FILE *file = fopen(name, "wb");
-    chain_require(file && fwrite(data, 1, size, file) == size &&
-                      fclose(file) == 0,
-                  "no file");
-    clock_gettime(CLOCK_REALTIME, &times[0]);
-    times[0].tv_sec -= 3600;
-    times[1] = times[0];
-    utimensat(AT_FDCWD, name, times, 0);
+    write_bytes(name, data, size);
 }
 
 static void make_file(input *made, int i, int f)
@@ -141,17 +149,39 @@ void input_make(input *made, int i)
 {
     static const char *const compressions[] = {"GZIP", "ZLIB", "NONE"};
     char name[32];
-    memset(made, 0, sizeof(*made));
     made->format = (input_format)below(INPUT_FORMATS);
     made->compression = compressions[once_in(4) ? below(2) : 2];
     made->nfiles = between(1, INPUT_FILES);
     snprintf(name, sizeof(name), "i%d.list", i);
     FILE *list = fopen(name, "w");
-    for (int f = 0; f < made->nfiles; f++) {
-        make_file(made, i, f);
+    for (int f = 0; f < made->nfiles; f++)
         fprintf(list, "i%d-%d.rec\n", i, f);
-    }
     fclose(list);
+    input_replace(made, i);
+}
+
+void input_replace(input *made, int i)
+{
+    for (int f = 0; f < made->nfiles; f++)
+        make_file(made, i, f);
+}
+
+void input_damage(const input *made, int i)
+{
+    static bytes file;
+    char name[32];
+    snprintf(name, sizeof(name), "i%d-%d.rec", i, below(made->nfiles));
+    FILE *from = fopen(name, "rb");
+    chain_require(from != NULL, "no file to damage");
+    file.size = fread(file.data, 1, sizeof(file.data) - 64, from);
+    fclose(from);
+    for (int k = below(4); k > 0 && file.size > 0; k--)
+        file.data[dice() % file.size] ^= (unsigned char)(1 << below(8));
+    if (once_in(4) && file.size > 0)
+        file.size = dice() % file.size;
+    for (int k = once_in(4) ? below(64) : 0; k > 0; k--)
+        file.data[file.size++] = (unsigned char)dice();
+    write_bytes(name, file.data, file.size);
 }
 
 void input_text(const input *made, const char *files, char *out, size_t size)

@@ -33,6 +33,12 @@ int input_id(int i, int file, int record);
 /* Chooses and writes input `i`, as files iI-F.rec and a list iI.list. */
 void input_make(input *made, int i);
 
+/* Other records in its files, which are replaced: open readers keep theirs. */
+void input_replace(input *made, int i);
+
+/* Replaces one of its files by a copy with wrong, missing or more bytes. */
+void input_damage(const input *made, int i);
+
 /* The reader of these files, whose samples have one field, `line`. `files` is
    the first argument. */
 void input_text(const input *made, const char *files, char *out, size_t size);

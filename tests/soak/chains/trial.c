@@ -58,7 +58,76 @@ static bool opens(const model *from)
     return !status;
 }
 
-void trial_run(const chain *made, trial_tally *tally)
+/* Every way to read what opens. */
+static void compare(model *from, trial_tally *tally)
+{
+    const chain *made = from->made;
+    if (!opens(from)) {
+        tally->refused++;
+        return;
+    }
+    model_read(from);
+    tally->known += model_check_known(from);
+    for (int e = 0; e < EPOCHS; e++)
+        tally->samples += from->epoch[e].n;
+    if (made->is_unordered) {
+        check_unordered(from);
+    } else if (!made->keeps_files || access("kept", F_OK) == 0) {
+        walk_run(from, tally);
+        walk_without_memory(from, tally);
+        ranks_run(from, tally);
+    }
+}
+
+/* Reads whatever comes. */
+static void read_on(leat_reader *reader)
+{
+    leat_sample sample;
+    int status = LEAT_OK;
+    leat_sample_init(&sample);
+    for (int i = 0; i < 2 * SAMPLES_MAX && !model_is_end(status); i++) {
+        status = leat_reader_next(reader, &sample);
+        if (!status)
+            (void)model_see(&sample, status);
+    }
+    chain_require(status <= 0 || status == LEAT_END, "status %d", status);
+    chain_require(status >= 0 || leat_last_error()[0], "no line of an error");
+    leat_sample_finish(&sample);
+}
+
+/* A new reader finds the new files, whatever is kept of the old ones. */
+static void replace_files(model *from, chain *made, trial_tally *tally)
+{
+    leat_reader *reader = NULL;
+    (void)leat_pipeline_open_with(from->pipeline, &from->options, &reader);
+    if (reader && once_in(2))
+        read_on(reader);
+    chain_replace_files(made);
+    if (reader) {
+        (void)leat_reader_seek(reader, (leat_position){1, 0}, NULL);
+        read_on(reader);
+    }
+    leat_reader_close(reader);
+    tally->replaced++;
+    compare(from, tally);
+}
+
+static void damage_files(const model *from, chain *made, trial_tally *tally)
+{
+    chain_damage_files(made);
+    tally->damaged++;
+    for (int i = 0; i < 2; i++) {
+        leat_reader *reader;
+        if (leat_pipeline_open_with(from->pipeline, &from->options, &reader))
+            continue;
+        read_on(reader);
+        (void)leat_reader_seek(reader, (leat_position){0, below(9)}, NULL);
+        read_on(reader);
+        leat_reader_close(reader);
+    }
+}
+
+void trial_run(chain *made, trial_tally *tally)
 {
     static model model;
     memset(&model, 0, sizeof(model));
@@ -68,20 +137,11 @@ void trial_run(const chain *made, trial_tally *tally)
     model.options.seed = (uint64_t)between(1, 1000);
     model.options.threads = below(4);
     tally->chains++;
-    if (opens(&model)) {
-        model_read(&model);
-        tally->known += model_check_known(&model);
-        for (int e = 0; e < EPOCHS; e++)
-            tally->samples += model.epoch[e].n;
-        if (made->is_unordered) {
-            check_unordered(&model);
-        } else if (!made->keeps_files || access("kept", F_OK) == 0) {
-            walk_run(&model, tally);
-            walk_without_memory(&model, tally);
-            ranks_run(&model, tally);
-        }
-    } else {
-        tally->refused++;
-    }
+    compare(&model, tally);
+    /* A cache directory is told from others by sizes alone, over streams. */
+    if (once_in(4) && !made->keeps_files)
+        replace_files(&model, made, tally);
+    if (once_in(3))
+        damage_files(&model, made, tally);
     leat_pipeline_unref(model.pipeline);
 }

@@ -9,9 +9,9 @@
 /* What trials did, in all; shared by the processes. */
 typedef struct trial_tally {
     int64_t chains, refused, ended_by_errors, known, samples, random_access,
-        marks, faults, layers, kills;
+        marks, faults, layers, kills, replaced, damaged;
 } trial_tally;
 
-void trial_run(const chain *made, trial_tally *tally);
+void trial_run(chain *made, trial_tally *tally);
 
 #endif
