@@ -10,16 +10,34 @@
 #include "base/thread.h"
 #include "driver_cuda.h"
 
+bool leat__cuda_is_gone(cudaError_t error)
+{
+    return error == cudaErrorContextIsDestroyed ||
+           error == cudaErrorDeviceUninitialized;
+}
+
+/* What to do about it, where CUDA's words do not say. */
+static const char *remedy_of(cudaError_t error)
+{
+    if (error == cudaErrorDevicesUnavailable)
+        return ": another process has this GPU for itself (nvidia-smi -q -d "
+               "COMPUTE shows its mode)";
+    if (leat__cuda_is_gone(error))
+        return ": the program reset the GPU (cudaDeviceReset) that leat was "
+               "using; only a new process can use it again";
+    return "";
+}
+
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what)
 {
     if (error == cudaSuccess)
         return LEAT_OK;
     /* Ours was a call that the caller did not see fail. */
     (void)cudaGetLastError();
-    return leat_error(error == cudaErrorMemoryAllocation ? LEAT_ENOMEM
-                                                         : LEAT_EDEVICE,
-                      "cuda:%d: %s: %s (%s)", ordinal, what,
-                      cudaGetErrorString(error), cudaGetErrorName(error));
+    return leat_error(
+        error == cudaErrorMemoryAllocation ? LEAT_ENOMEM : LEAT_EDEVICE,
+        "cuda:%d: %s: %s (%s)%s", ordinal, what, cudaGetErrorString(error),
+        cudaGetErrorName(error), remedy_of(error));
 }
 
 /* The driver's results have the values of the runtime's errors. */

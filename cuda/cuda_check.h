@@ -42,6 +42,13 @@ cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit);
 int leat__cuda_leave(const leat__cuda_visit *visit, cudaError_t error,
                      const char *what);
 
+/*
+ * Whether leat__cuda_enter, or a call, found the device's context destroyed, as
+ * by cudaDeviceReset. What was made in it is gone with it: its handles must not
+ * be used, not even to let go of them.
+ */
+bool leat__cuda_is_gone(cudaError_t error);
+
 /* The same status and line, if no state has to be restored. */
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what);
 

@@ -160,9 +160,11 @@ static int cuda_stream_create_high_priority(leat_device *device,
 static void cuda_stream_destroy(leat_device *device, leat_stream stream)
 {
     leat__cuda_visit visit;
-    cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = cudaStreamDestroy((cudaStream_t)stream);
-    error = entered ? entered : error;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (!leat__cuda_is_gone(error)) {
+        cudaError_t destroyed = cudaStreamDestroy((cudaStream_t)stream);
+        error = error ? error : destroyed;
+    }
     (void)leat__cuda_leave(&visit, error, "letting go of a stream");
 }
 
@@ -280,9 +282,11 @@ static int cuda_timer_create(leat_device *device, leat_event *out)
 static void cuda_event_destroy(leat_device *device, leat_event event)
 {
     leat__cuda_visit visit;
-    cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = cudaEventDestroy((cudaEvent_t)event);
-    error = entered ? entered : error;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (!leat__cuda_is_gone(error)) {
+        cudaError_t destroyed = cudaEventDestroy((cudaEvent_t)event);
+        error = error ? error : destroyed;
+    }
     (void)leat__cuda_leave(&visit, error, "letting go of an event");
 }
 

@@ -79,13 +79,16 @@ static cudaError_t alloc_pinned(const leat__cuda_device *cuda, int node,
     return error;
 }
 
+/* A context that is gone has unpinned its memory, and freed its own. */
 static cudaError_t free_pinned(const leat__cuda_device *cuda, void *memory,
-                               size_t bytes)
+                               size_t bytes, bool is_gone)
 {
-    if (!cuda->registers)
-        return cudaFreeHost(memory);
-    cudaError_t error = cudaHostUnregister(memory);
-    leat__free_pages(memory, bytes);
+    cudaError_t error = cudaSuccess;
+    if (!is_gone)
+        error =
+            cuda->registers ? cudaHostUnregister(memory) : cudaFreeHost(memory);
+    if (cuda->registers)
+        leat__free_pages(memory, bytes);
     return error;
 }
 
@@ -115,7 +118,8 @@ int leat__cuda_memory_host_alloc_on(leat_device *device, int node, size_t bytes,
     if (!status)
         *out = memory;
     else if (memory)
-        (void)free_pinned(own(device), memory, bytes);
+        (void)free_pinned(own(device), memory, bytes,
+                          leat__cuda_is_gone(error));
     return status == LEAT_EDEVICE && leat__cuda_memory_is_refusal(error)
                ? LEAT_ENOMEM
                : status;
@@ -126,7 +130,8 @@ void leat__cuda_memory_host_free(leat_device *device, void *memory,
 {
     leat__cuda_visit visit;
     cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = free_pinned(own(device), memory, bytes);
+    cudaError_t error =
+        free_pinned(own(device), memory, bytes, leat__cuda_is_gone(entered));
     error = entered ? entered : error;
     /* A device that is lost lets go of everything by itself. */
     (void)leat__cuda_leave(&visit, error, "unpinning host memory");
@@ -143,6 +148,8 @@ static cudaError_t clear(void *memory, size_t bytes)
     error = cudaMemsetAsync(memory, 0, bytes, stream);
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(stream);
+    if (leat__cuda_is_gone(error))
+        return error;
     cudaError_t destroyed = cudaStreamDestroy(stream);
     return error ? error : destroyed;
 }
@@ -154,10 +161,10 @@ static cudaError_t alloc_cleared(size_t bytes, void **out)
     if (error)
         return error;
     error = clear(memory, at_least_one(bytes));
-    if (error)
-        (void)cudaFree(memory);
-    else
+    if (error == cudaSuccess)
         *out = memory;
+    else if (!leat__cuda_is_gone(error))
+        (void)cudaFree(memory);
     return error;
 }
 
@@ -182,9 +189,11 @@ void leat__cuda_memory_free(leat_device *device, void *memory, size_t bytes)
 {
     (void)bytes;
     leat__cuda_visit visit;
-    cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = cudaFree(memory);
-    error = entered ? entered : error;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (!leat__cuda_is_gone(error)) {
+        cudaError_t freed = cudaFree(memory);
+        error = error ? error : freed;
+    }
     (void)leat__cuda_leave(&visit, error, "freeing memory of the device");
 }
 

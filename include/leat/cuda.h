@@ -4,6 +4,11 @@
  * Needs no CUDA header: a cudaStream_t is a `struct CUstream_st *`, and 0 is
  * the default stream. A build without CUDA has no device "cuda:N". The
  * functions behave as those of leat/data_layer.h and leat/blob.h.
+ *
+ * leat works in the primary context of the GPU. A program that destroys it, as
+ * cudaDeviceReset does, gets LEAT_EDEVICE from every later call that needs the
+ * GPU, and must not do so while such a call runs; destroy frees what the host
+ * has of a layer. Only a new process can use that GPU through leat again.
  */
 #ifndef LEAT_CUDA_H
 #define LEAT_CUDA_H

@@ -13,6 +13,7 @@
 
 /* A piece of memory; base 0: a free place. Relaxed, so as to order nothing. */
 typedef struct memory_range {
+    _Atomic(struct CUctx_st *) context;
     atomic_uintptr_t base;
     atomic_size_t bytes;
     _Atomic(char *) torn; /* what the device has of it since a fork; or NULL */
@@ -138,6 +139,10 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
         strcmp(name, "cudaStreamIsCapturing") != 0)
         atomic_fetch_add(&captured_calls,
                          atomic_load(&call->stream->capturing));
+    if (call->stream && double_is_stream(call->stream))
+        double_check_alive(call->stream->context);
+    if (call->event)
+        double_check_alive(call->event->context);
     if (is_faulty(name))
         return (cudaError_t)atomic_load(&fault_error);
     cudaError_t error = machine_error();
@@ -162,6 +167,8 @@ cudaError_t double_leave(cudaError_t error)
 {
     if (error)
         last_error = error;
+    if (error == cudaErrorContextIsDestroyed)
+        double_know_destroyed();
     return error;
 }
 
@@ -251,6 +258,8 @@ static void note(memory_range *ranges, const void *base, size_t bytes)
                 memory_order_relaxed))
             continue;
         atomic_store_explicit(&ranges[i].bytes, bytes, memory_order_relaxed);
+        atomic_store_explicit(&ranges[i].context, double_context(),
+                              memory_order_relaxed);
         use_ranges(i + 1);
         return;
     }
@@ -268,7 +277,11 @@ static size_t strike(memory_range *ranges, const void *base)
         size_t bytes =
             atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
         free(atomic_exchange(&ranges[i].torn, NULL));
-        atomic_store_explicit(&ranges[i].base, 0, memory_order_relaxed);
+        uintptr_t found = (uintptr_t)base;
+        if (!atomic_compare_exchange_strong_explicit(&ranges[i].base, &found, 0,
+                                                     memory_order_relaxed,
+                                                     memory_order_relaxed))
+            return SIZE_MAX; /* by its context's end */
         return bytes;
     }
     return SIZE_MAX;
@@ -373,9 +386,11 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
         abort();
     memset(device->bytes + offset, GARBAGE, bytes);
     atomic_fetch_add_explicit(&device->live, bytes, memory_order_relaxed);
-    *memory = device->window + offset;
-    note(allocated, *memory, bytes);
-    return cudaSuccess;
+    note(allocated, device->window + offset, bytes);
+    error = double_context_keep();
+    if (!error)
+        *memory = device->window + offset;
+    return error;
 }
 
 cudaError_t cudaFree(void *memory)
@@ -403,7 +418,7 @@ static cudaError_t pin(void *memory, size_t bytes)
         return cudaErrorMemoryAllocation;
     }
     note(pinned, memory, bytes);
-    return cudaSuccess;
+    return double_context_keep();
 }
 
 static cudaError_t unpin(const void *memory, size_t *bytes)
@@ -413,6 +428,29 @@ static cudaError_t unpin(const void *memory, size_t *bytes)
         return cudaErrorHostMemoryNotRegistered;
     atomic_fetch_sub_explicit(&pinned_bytes, *bytes, memory_order_relaxed);
     return cudaSuccess;
+}
+
+/* Those of the context; how many bytes. */
+static size_t strike_all(memory_range *ranges, const struct CUctx_st *context)
+{
+    int n = ranges_used();
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++) {
+        size_t found = 0;
+        uintptr_t base =
+            atomic_load_explicit(&ranges[i].base, memory_order_relaxed);
+        if (base && atomic_load_explicit(&ranges[i].context,
+                                         memory_order_relaxed) == context)
+            found = strike(ranges, (const void *)base);
+        bytes += found == SIZE_MAX ? 0 : found;
+    }
+    return bytes;
+}
+
+void double_end_memory(struct CUctx_st *context)
+{
+    atomic_fetch_sub(&context->device->live, strike_all(allocated, context));
+    atomic_fetch_sub(&pinned_bytes, strike_all(pinned, context));
 }
 
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)

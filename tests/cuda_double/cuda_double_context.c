@@ -70,8 +70,8 @@ cudaError_t double_context_ensure(void)
     struct CUctx_st *context = current();
     if (!context)
         return double_context_set(chosen);
-    return atomic_load(&context->is_destroyed) ? cudaErrorContextIsDestroyed
-                                               : cudaSuccess;
+    return atomic_load(&context->destroyed) ? cudaErrorContextIsDestroyed
+                                            : cudaSuccess;
 }
 
 /* Its default stream's thread is started by the first who asks. */
@@ -137,9 +137,43 @@ CUcontext cuda_double_green_context(int device)
     return make_context(device, &double_devices[device].primary);
 }
 
+static atomic_int destructions;
+static _Thread_local int known; /* of them, by this thread */
+
+static void end_all(struct CUctx_st *context)
+{
+    double_end_streams(context);
+    double_end_events(context);
+    double_end_memory(context);
+}
+
 void cuda_double_destroy_primary(int device)
 {
-    atomic_store(&double_devices[device].primary.is_destroyed, 1);
+    struct CUctx_st *context = &double_devices[device].primary;
+    if (atomic_load(&context->destroyed))
+        return;
+    atomic_store(&context->destroyed, atomic_fetch_add(&destructions, 1) + 1);
+    end_all(context);
+}
+
+cudaError_t double_context_keep(void)
+{
+    cudaError_t error = double_context_ensure();
+    if (error)
+        end_all(current());
+    return double_leave(error);
+}
+
+void double_know_destroyed(void)
+{
+    known = atomic_load(&destructions);
+}
+
+void double_check_alive(const struct CUctx_st *context)
+{
+    int number = atomic_load(&context->destroyed);
+    if (number > 0 && number <= known)
+        abort();
 }
 
 int cuda_double_contexts(int device)
@@ -187,6 +221,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
     CUresult result = enter(__func__);
+    double_know_destroyed();
     if (!result)
         *context = current();
     return result;
@@ -194,7 +229,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 
 static CUresult check(const struct CUctx_st *context)
 {
-    if (atomic_load(&context->is_destroyed))
+    if (atomic_load(&context->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return is_there(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

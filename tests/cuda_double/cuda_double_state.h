@@ -70,10 +70,14 @@ struct CUstream_st {
     int64_t wanted;
     int held;
     int ending;
+    int is_gone; /* destroyed, or its context is */
 };
 
 struct CUevent_st {
     struct CUctx_st *context;
+    /* protected by the lock of all events */
+    struct CUevent_st *next;
+    int is_gone; /* with its context */
     unsigned int flags;
     pthread_mutex_t lock;
     /* protected by lock */
@@ -87,8 +91,8 @@ struct CUctx_st {
     struct CUctx_st *root;  /* of a green one the primary one; else itself */
     atomic_int retained;    /* a primary one is there if it is above 0 */
     atomic_int is_runtimes; /* the runtime has made it */
-    atomic_int is_destroyed;
-    atomic_int started; /* its default stream: 2 */
+    atomic_int destroyed;   /* as which one, from 1 on; 0: it is not */
+    atomic_int started;     /* its default stream: 2 */
     struct CUstream_st by_default;
 };
 
@@ -167,6 +171,17 @@ void double_stream_start(struct CUstream_st *stream, double_device *device);
 cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what);
 /* How many operations the stream has had so far. */
 int64_t double_enqueued(struct CUstream_st *stream);
+/* What a context that is destroyed takes with it. Its streams run to their end,
+   but do nothing any more. */
+void double_end_streams(struct CUctx_st *context);
+void double_end_events(struct CUctx_st *context);
+void double_end_memory(struct CUctx_st *context);
+/* After something was made: it goes with a context destroyed meanwhile. */
+cudaError_t double_context_keep(void);
+/* The calling thread knows from now on which contexts are destroyed. */
+void double_know_destroyed(void);
+/* Aborts a thread that knows, and uses what the context took with it. */
+void double_check_alive(const struct CUctx_st *context);
 /* Whether a capture of the stream has taken the operation. */
 int double_capture_take(struct CUstream_st *stream,
                         const double_operation *one);

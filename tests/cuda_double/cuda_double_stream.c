@@ -17,6 +17,9 @@
 /* All that were created; a stream that is kept on purpose is no leak. */
 static _Atomic(struct CUstream_st *) newest;
 
+static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUevent_st *events; /* protected by events_lock */
+
 static void keep(struct CUstream_st *stream)
 {
     stream->older = atomic_load_explicit(&newest, memory_order_relaxed);
@@ -134,7 +137,7 @@ static void execute(struct CUstream_st *self, const double_operation *one)
     else if (one->kind == DOUBLE_COPY)
         begin += double_memory_time(2 * one->bytes);
     self->now = begin + one->cost;
-    if (atomic_load(&device->lost))
+    if (atomic_load(&device->lost) || atomic_load(&self->context->destroyed))
         return;
     if (one->kind == DOUBLE_COPY)
         memcpy(one->bus == 2 ? double_dma_address(one->to) : one->to,
@@ -273,6 +276,29 @@ static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
     return (cudaError_t)atomic_load(&stream->device->lost);
 }
 
+/* Whether the stream was counted up to now, as those of the test are not. */
+static int stop_counting(struct CUstream_st *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    int counts = !stream->is_gone && !stream->is_callers;
+    stream->is_gone = 1;
+    pthread_mutex_unlock(&stream->lock);
+    return counts;
+}
+
+void double_end_streams(struct CUctx_st *context)
+{
+    struct CUstream_st *stream =
+        atomic_load_explicit(&newest, memory_order_acquire);
+    for (; stream; stream = stream->older) {
+        if (stream->context != context)
+            continue;
+        (void)wait_for(stream, double_enqueued(stream));
+        atomic_fetch_sub_explicit(&double_streams, stop_counting(stream),
+                                  memory_order_relaxed);
+    }
+}
+
 cudaError_t double_drain(struct CUstream_st *stream)
 {
     return host_wait(stream, double_enqueued(stream));
@@ -289,8 +315,11 @@ static cudaError_t create_stream(const char *name, cudaStream_t *stream,
     if (error)
         return double_leave(error);
     atomic_fetch_add_explicit(&double_streams, 1, memory_order_relaxed);
-    *stream = make_stream(flags);
-    return cudaSuccess;
+    cudaStream_t created = make_stream(flags);
+    error = double_context_keep();
+    if (!error)
+        *stream = created;
+    return error;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
@@ -328,7 +357,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     cudaError_t error =
         double_enter(__func__, &(cuda_double_call){.stream = stream}, 0);
-    int counts = !stream->is_callers;
+    int counts = stop_counting(stream);
     pthread_mutex_lock(&stream->lock);
     atomic_fetch_add_explicit(&double_busy,
                               counts && stream->done < stream->enqueued,
@@ -405,17 +434,41 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     created->flags = flags;
     pthread_mutex_init(&created->lock, NULL);
     atomic_fetch_add_explicit(&double_events, 1, memory_order_relaxed);
-    *event = created;
-    return cudaSuccess;
+    pthread_mutex_lock(&events_lock);
+    created->next = events;
+    events = created;
+    pthread_mutex_unlock(&events_lock);
+    error = double_context_keep();
+    if (!error)
+        *event = created;
+    return error;
+}
+
+void double_end_events(struct CUctx_st *context)
+{
+    pthread_mutex_lock(&events_lock);
+    for (struct CUevent_st *event = events; event; event = event->next)
+        if (event->context == context && !event->is_gone) {
+            event->is_gone = 1;
+            atomic_fetch_sub_explicit(&double_events, 1, memory_order_relaxed);
+        }
+    pthread_mutex_unlock(&events_lock);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     cudaError_t error =
         double_enter(__func__, &(cuda_double_call){.event = event}, 0);
+    pthread_mutex_lock(&events_lock);
+    struct CUevent_st **at = &events;
+    while (*at != event)
+        at = &(*at)->next;
+    *at = event->next;
+    atomic_fetch_sub_explicit(&double_events, !event->is_gone,
+                              memory_order_relaxed);
+    pthread_mutex_unlock(&events_lock);
     pthread_mutex_destroy(&event->lock);
     free(event);
-    atomic_fetch_sub_explicit(&double_events, 1, memory_order_relaxed);
     return double_leave(error);
 }
 

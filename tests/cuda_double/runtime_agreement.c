@@ -16,6 +16,7 @@ IS(cudaErrorInsufficientDriver, 35);
 IS(cudaErrorDevicesUnavailable, 46);
 IS(cudaErrorNoDevice, 100);
 IS(cudaErrorInvalidDevice, 101);
+IS(cudaErrorDeviceUninitialized, 201);
 IS(cudaErrorNoKernelImageForDevice, 209);
 IS(cudaErrorECCUncorrectable, 214);
 IS(cudaErrorInvalidResourceHandle, 400);

@@ -5,16 +5,19 @@
  */
 #include "layer_stage.h"
 #include "support/bad_records.h"
+#include "support/child.h"
 #include "support/suite.h"
 
 #include <check.h>
 #include <leat/cuda.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define STEPS 9
 #define NAMES 64
 #define RECORDS 20
+#define LEAK_CHECKS 29 /* one in so many */
 
 /* What layers are like whose calls differ. */
 typedef struct way {
@@ -264,6 +267,51 @@ START_TEST(a_device_lost_at_any_call_is_one_error)
 }
 END_TEST
 
+/* In a process of its own: a context does not come back. */
+typedef struct end_of_context {
+    const way *way;
+    int call;
+    int *was_there; /* in memory that is shared */
+} end_of_context;
+
+static void lose_context(void *argument)
+{
+    const end_of_context *self = argument;
+    life one;
+    stage_set_up();
+    begin(&one, self->way);
+    cuda_double_destroy_at_call(self->call);
+    int status = live(&one);
+    if (status)
+        check_error(&one, status, "cudaErrorContextIsDestroyed");
+    layer_fixture_close(&one.fixture);
+    one.fixture = (layer_fixture){0};
+    *self->was_there = cuda_double_failed() != NULL;
+    end(&one);
+    leat_pipeline_unref(stage_pipeline);
+}
+
+/* By the caller, and amid any call of leat's. */
+START_TEST(a_context_destroyed_at_any_call_is_one_error)
+{
+    end_of_context each = {.way = &ways[_i]};
+    each.was_there = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(each.was_there, MAP_FAILED);
+    int is_there = 1;
+    for (; is_there && each.call < 2000; each.call++) {
+        /* A look for leaks takes long. */
+        if (each.call % LEAK_CHECKS == 0)
+            child_run(lose_context, &each);
+        else
+            child_run_amid_threads(lose_context, &each);
+        is_there = *each.was_there;
+    }
+    ck_assert_int_gt(each.call, 100);
+    ck_assert_int_eq(munmap(each.was_there, sizeof(int)), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_cuda_calls");
@@ -272,5 +320,9 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, a_call_that_fails_is_one_error, 0, WAYS);
     tcase_add_loop_test(tcase, a_device_lost_at_any_call_is_one_error, 0, WAYS);
+    tcase = tcase_create("contexts");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, a_context_destroyed_at_any_call_is_one_error, 0,
+                        WAYS);
     return suite_run(suite);
 }
