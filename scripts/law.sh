@@ -8,7 +8,8 @@
 #   - examples: public headers and their own only; the tool: those and base; within
 #     src/tools cli <- image, database <- delivery <- bench, import, inspect, synth <-
 #     the commands, which stand in src/tools itself
-#   - no #if on CUDA but in the registry of devices, src/device/device.c, and no
+#   - no #if on CUDA but in the registry of devices, src/device/device.c, and on
+#     what a caller's compiler calls the default stream, in leat/cuda.h; and no
 #     header of CUDA's or NVTX's outside cuda
 #   - file names are unique, and a stem has one home
 #   - the library never prints, exits or aborts
@@ -112,6 +113,7 @@ check_public() {
 check_device_switch() {
     search '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif)\>.*(CUDA|CPU_ONLY|NVCC|NVTX)' \
         src include | grep -vE '_H$' | grep -v '^src/device/device\.c:' |
+        grep -v '^include/leat/cuda\.h:.*CUDA_API_PER_THREAD_DEFAULT_STREAM$' |
         sed -E 's/^([^:]+:[0-9]+):.*/\1: #if on CUDA outside src\/device\/device.c/'
     search '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](cuda|nvtx|nvToolsExt)' \
         src include | grep -v '^src/[^:]*"cuda_' |
@@ -239,6 +241,8 @@ self_test() {
     plant src/base/trace.h '# include <nvtx3/nvToolsExt.h>\n' 'a header of CUDA'
     plant cuda/device_cuda.c '#include <cuda_runtime_api.h>\n' ''
     plant include/leat/cuda.h '#ifndef LEAT_CUDA_H\n' ''
+    plant include/leat/cuda.h '#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM\n' ''
+    plant src/data/blob.c '#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM\n' '#if on CUDA'
     plant src/data/mean.c '' 'the stem lives in' src/tools/mean.c
     plant src/data/mean.c '' '' src/data/mean.h
     plant tests/unit/test_x.c '' 'also tests/' tests/conformance/test_x.c

@@ -3,7 +3,7 @@
  * each type of top, layout, way of transforming and mode in turn, by three
  * streams that are a little late. LEAT_GPU_BATCHES is another number of them.
  */
-#include "gpu_feed.h"
+#include "gpu_layer.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -39,17 +39,17 @@ static void choose_way(leat_data_layer_options *options,
 }
 
 /* A window's batches, on streams in turn. */
-static void fetch_window(gpu_feed *feed, int steps, leat_top_mode mode)
+static void fetch_window(gpu_layer *feed, int steps, leat_top_mode mode)
 {
     for (int i = 0; i < steps; i++) {
         int s = i % GPU_STREAMS;
-        gpu_feed_forward(feed, s);
+        gpu_layer_forward(feed, s);
         for (int top = 0; top < 2; top++)
-            gpu_feed_fetch(feed, i, top, s);
+            gpu_layer_fetch(feed, i, top, s);
         if (mode == LEAT_TOP_COPY)
-            gpu_feed_order(feed, s, (i + 1) % GPU_STREAMS);
+            gpu_layer_order(feed, s, (i + 1) % GPU_STREAMS);
     }
-    gpu_feed_wait(feed);
+    gpu_layer_wait(feed);
 }
 
 START_TEST(all_batches_are_the_cpus)
@@ -58,7 +58,7 @@ START_TEST(all_batches_are_the_cpus)
     leat_transform_options transform;
     leat_pipeline *pipeline = gpu_pipeline();
     choose_way(&options, &transform, _i);
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), WINDOW);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), WINDOW);
     leat_data_layer *twin = gpu_twin(pipeline, &options);
     feed.late = LATE;
     for (int left = batches_of_a_way(); left > 0; left -= WINDOW) {
@@ -67,7 +67,7 @@ START_TEST(all_batches_are_the_cpus)
         ck_assert_int_eq(gpu_count_wrong(&feed, twin, steps, 1, 0), 0);
     }
     leat_data_layer_destroy(twin);
-    gpu_feed_close(&feed, 1);
+    gpu_layer_close(&feed, 1);
     leat_pipeline_unref(pipeline);
 }
 END_TEST

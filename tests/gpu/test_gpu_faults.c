@@ -3,7 +3,7 @@
  * process, a kernel that is killed and a process that is. Not for
  * compute-sanitizer, which such a kernel would stop.
  */
-#include "gpu_feed.h"
+#include "gpu_layer.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -35,22 +35,22 @@ static void tear_down(void)
     leat_pipeline_unref(pipeline);
 }
 
-static void run_steps(gpu_feed *feed, int from, int to)
+static void run_steps(gpu_layer *feed, int from, int to)
 {
     for (int i = from; i < to; i++) {
-        gpu_feed_forward(feed, 0);
+        gpu_layer_forward(feed, 0);
         for (int top = 0; top < 2; top++)
-            gpu_feed_fetch(feed, i, top, 0);
+            gpu_layer_fetch(feed, i, top, 0);
     }
-    gpu_feed_wait(feed);
+    gpu_layer_wait(feed);
 }
 
-static void check_and_close(gpu_feed *feed)
+static void check_and_close(gpu_layer *feed)
 {
     leat_data_layer *twin = gpu_twin(pipeline, &options);
     ck_assert_int_eq(gpu_count_wrong(feed, twin, feed->steps, 1, 0), 0);
     leat_data_layer_destroy(twin);
-    gpu_feed_close(feed, 1);
+    gpu_layer_close(feed, 1);
 }
 
 /* The device's memory, but for less than LEAST; how many blocks. */
@@ -89,7 +89,7 @@ START_TEST(a_layer_for_which_there_is_no_memory_works_once_there_is)
         device->ops->free(device, block[n], bytes[n]);
     int status = leat_data_layer_setup(layer, NULL, 0);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-    gpu_feed feed = gpu_feed_of(layer, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_of(layer, gpu_device(0), STEPS);
     run_steps(&feed, 0, STEPS);
     check_and_close(&feed);
     watchdog_stop();
@@ -106,7 +106,7 @@ static void expect(int condition, const char *what)
 }
 
 /* A kernel that reads where no memory is. */
-static void kill_kernel(gpu_feed *feed)
+static void kill_kernel(gpu_layer *feed)
 {
     const leat_device_ops *ops = feed->device->ops;
     void *choices;
@@ -133,7 +133,7 @@ static void kill_kernel(gpu_feed *feed)
 static void lose_device(void)
 {
     leat_data_layer *second;
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     run_steps(&feed, 0, STEPS);
     kill_kernel(&feed);
     int status = LEAT_OK;
@@ -154,7 +154,7 @@ static void lose_device(void)
 /* Until somebody ends the process. */
 static void run_for_ever(void)
 {
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     for (;;)
         run_steps(&feed, 0, STEPS);
 }
@@ -184,7 +184,7 @@ START_TEST(a_kernel_killed_in_another_process_disturbs_nobody)
     int go, status;
     pid_t child = start_other(lose_device, &go);
     watchdog_start(SECONDS);
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     run_steps(&feed, 0, STEPS / 3);
     ck_assert_int_eq(write(go, "", 1), 1);
     run_steps(&feed, STEPS / 3, 2 * STEPS / 3);
@@ -203,7 +203,7 @@ START_TEST(a_process_killed_in_the_midst_disturbs_nobody)
     int go, status;
     pid_t child = start_other(run_for_ever, &go);
     watchdog_start(SECONDS);
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     ck_assert_int_eq(write(go, "", 1), 1);
     run_steps(&feed, 0, STEPS / 2);
     ck_assert_int_eq(kill(child, SIGKILL), 0);

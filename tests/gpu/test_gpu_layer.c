@@ -4,7 +4,7 @@
  * streams, in groups and beside another layer. Over the devices named on the
  * command line.
  */
-#include "gpu_feed.h"
+#include "gpu_layer.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -41,7 +41,7 @@ static void choose_way(int i)
         i / 2 ? LEAT_TRANSFORM_ON_DEVICE : LEAT_TRANSFORM_ON_CPU;
 }
 
-static void check_all(const gpu_feed *feed, int every, int first)
+static void check_all(const gpu_layer *feed, int every, int first)
 {
     leat_data_layer *twin = gpu_twin(pipeline, &options);
     ck_assert_int_eq(gpu_count_wrong(feed, twin, feed->steps, every, first), 0);
@@ -49,26 +49,26 @@ static void check_all(const gpu_feed *feed, int every, int first)
 }
 
 /* A step on stream s, of which the streams used in turn are `streams`. */
-static void step_on(gpu_feed *feed, int step, int streams)
+static void step_on(gpu_layer *feed, int step, int streams)
 {
     int s = step % streams;
-    gpu_feed_forward(feed, s);
+    gpu_layer_forward(feed, s);
     for (int top = 0; top < 2; top++)
-        gpu_feed_fetch(feed, step, top, s);
+        gpu_layer_fetch(feed, step, top, s);
     /* Tops of one memory are read before they are written again. */
     if (options.top_mode == LEAT_TOP_COPY && streams > 1)
-        gpu_feed_order(feed, s, (step + 1) % streams);
+        gpu_layer_order(feed, s, (step + 1) % streams);
 }
 
 static void run_on(int streams, double late)
 {
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     feed.late = late;
     for (int i = 0; i < STEPS; i++)
         step_on(&feed, i, streams);
-    gpu_feed_wait(&feed);
+    gpu_layer_wait(&feed);
     check_all(&feed, 1, 0);
-    gpu_feed_close(&feed, 1);
+    gpu_layer_close(&feed, 1);
 }
 
 START_TEST(a_stream_sees_the_batches_of_the_cpu)
@@ -95,7 +95,7 @@ END_TEST
 START_TEST(the_host_sees_the_batches_of_the_cpu)
 {
     choose_way(_i);
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     unsigned char *seen = feed.seen;
     for (int i = 0; i < STEPS; i++) {
         ck_assert_int_eq(
@@ -109,7 +109,7 @@ START_TEST(the_host_sees_the_batches_of_the_cpu)
         }
     }
     check_all(&feed, 1, 0);
-    gpu_feed_close(&feed, 1);
+    gpu_layer_close(&feed, 1);
 }
 END_TEST
 
@@ -117,13 +117,13 @@ END_TEST
 START_TEST(a_batch_is_given_back_after_all_streams_that_read_it)
 {
     choose_way(_i);
-    gpu_feed feed = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer feed = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     feed.late = LATE;
     for (int i = 0; i < STEPS; i++) {
-        gpu_feed_forward(&feed, 0);
+        gpu_layer_forward(&feed, 0);
         for (int top = 0; top < 2; top++) {
-            gpu_feed_order(&feed, 0, top + 1);
-            gpu_feed_fetch(&feed, i, top, top + 1);
+            gpu_layer_order(&feed, 0, top + 1);
+            gpu_layer_fetch(&feed, i, top, top + 1);
         }
         if (options.top_mode == LEAT_TOP_LEND) {
             ck_assert_int_eq(
@@ -132,20 +132,20 @@ START_TEST(a_batch_is_given_back_after_all_streams_that_read_it)
             continue;
         }
         for (int top = 0; top < 2; top++)
-            gpu_feed_order(&feed, top + 1, 0);
+            gpu_layer_order(&feed, top + 1, 0);
     }
-    gpu_feed_wait(&feed);
+    gpu_layer_wait(&feed);
     check_all(&feed, 1, 0);
-    gpu_feed_close(&feed, 1);
+    gpu_layer_close(&feed, 1);
 }
 END_TEST
 
 static void *run_member(void *argument)
 {
-    gpu_feed *feed = argument;
+    gpu_layer *feed = argument;
     for (int i = 0; i < feed->steps; i++)
         step_on(feed, i, 1);
-    gpu_feed_wait(feed);
+    gpu_layer_wait(feed);
     return NULL;
 }
 
@@ -154,7 +154,7 @@ START_TEST(members_of_a_group_see_their_batches)
 {
     const char *const devices[] = {gpu_device(0), gpu_device(1)};
     leat_data_layer_group *group;
-    gpu_feed feed[2];
+    gpu_layer feed[2];
     pthread_t thread[2];
     choose_way(_i);
     ck_assert_int_eq(
@@ -163,8 +163,8 @@ START_TEST(members_of_a_group_see_their_batches)
     int status = leat_data_layer_group_setup(group, NULL, 0);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
     for (int i = 0; i < 2; i++) {
-        feed[i] = gpu_feed_of(leat_data_layer_group_member(group, i),
-                              devices[i], STEPS);
+        feed[i] = gpu_layer_of(leat_data_layer_group_member(group, i),
+                               devices[i], STEPS);
         feed[i].late = i * LATE;
         ck_assert_int_eq(pthread_create(&thread[i], NULL, run_member, &feed[i]),
                          0);
@@ -173,7 +173,7 @@ START_TEST(members_of_a_group_see_their_batches)
         ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
     for (int i = 0; i < 2; i++) {
         check_all(&feed[i], 2, i);
-        gpu_feed_close(&feed[i], 0);
+        gpu_layer_close(&feed[i], 0);
     }
     leat_data_layer_group_destroy(group);
 }
@@ -182,24 +182,25 @@ END_TEST
 START_TEST(train_and_test_layers_do_not_disturb_each_other)
 {
     choose_way(_i);
-    gpu_feed train = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS);
+    gpu_layer train = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
     leat_data_layer_options train_options = options;
     options.phase = LEAT_TEST;
     options.batch_size = 2 * GPU_BATCH;
-    gpu_feed test = gpu_feed_open(pipeline, &options, gpu_device(0), STEPS / 4);
+    gpu_layer test =
+        gpu_layer_open(pipeline, &options, gpu_device(0), STEPS / 4);
     train.late = LATE;
     for (int i = 0; i < STEPS; i++) {
         step_on(&train, i, 1);
         if (i % 4 == 3)
             step_on(&test, i / 4, 1);
     }
-    gpu_feed_wait(&test);
+    gpu_layer_wait(&test);
     check_all(&test, 1, 0);
-    gpu_feed_wait(&train);
+    gpu_layer_wait(&train);
     options = train_options;
     check_all(&train, 1, 0);
-    gpu_feed_close(&train, 1);
-    gpu_feed_close(&test, 1);
+    gpu_layer_close(&train, 1);
+    gpu_layer_close(&test, 1);
 }
 END_TEST
 

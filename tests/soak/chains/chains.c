@@ -12,8 +12,8 @@
  * beside another thread, without memory, by layers of several ranks that are
  * saved, killed, and resumed on others.
  */
+#include "chain_trial.h"
 #include "soak/dice.h"
-#include "trial.h"
 
 #include <leat.h>
 

@@ -1,7 +1,7 @@
 #include "inputs.h"
 
 #include "base/crc32c.h"
-#include "chain.h"
+#include "random_chain.h"
 #include "soak/dice.h"
 
 #include <fcntl.h>

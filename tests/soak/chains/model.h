@@ -2,7 +2,7 @@
 #ifndef LEAT_TESTS_CHAINS_MODEL_H
 #define LEAT_TESTS_CHAINS_MODEL_H
 
-#include "chain.h"
+#include "random_chain.h"
 
 #include <leat.h>
 

@@ -2,8 +2,8 @@
 #ifndef LEAT_TESTS_CHAINS_RANKS_H
 #define LEAT_TESTS_CHAINS_RANKS_H
 
+#include "chain_trial.h"
 #include "model.h"
-#include "trial.h"
 
 /* Lives one after the other, each of other ranks, from the token of the one
    before; together they deliver the model's samples. */

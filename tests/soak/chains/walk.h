@@ -2,8 +2,8 @@
 #ifndef LEAT_TESTS_CHAINS_WALK_H
 #define LEAT_TESTS_CHAINS_WALK_H
 
+#include "chain_trial.h"
 #include "model.h"
-#include "trial.h"
 
 /* Two readers in turn, and a thread beside them; all give the model's. */
 void walk_run(const model *from, trial_tally *tally);

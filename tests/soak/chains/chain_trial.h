@@ -1,8 +1,9 @@
-/* trial.h: every way to read a chain, against reading it a sample at a time. */
-#ifndef LEAT_TESTS_CHAINS_TRIAL_H
-#define LEAT_TESTS_CHAINS_TRIAL_H
+/* chain_trial.h: every way to read a chain, against reading it a sample at a
+ * time. */
+#ifndef LEAT_TESTS_CHAINS_CHAIN_TRIAL_H
+#define LEAT_TESTS_CHAINS_CHAIN_TRIAL_H
 
-#include "chain.h"
+#include "random_chain.h"
 
 #include <stdint.h>
 

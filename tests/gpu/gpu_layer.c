@@ -1,4 +1,4 @@
-#include "gpu_feed.h"
+#include "gpu_layer.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -53,9 +53,9 @@ void gpu_options(leat_data_layer_options *options,
     options->transform = transform;
 }
 
-gpu_feed gpu_feed_of(leat_data_layer *layer, const char *device, int steps)
+gpu_layer gpu_layer_of(leat_data_layer *layer, const char *device, int steps)
 {
-    gpu_feed feed = {.layer = layer, .steps = steps};
+    gpu_layer feed = {.layer = layer, .steps = steps};
     ck_assert_int_eq(leat_device_find(&feed.device, device), LEAT_OK);
     const leat_device_ops *ops = feed.device->ops;
     for (int i = 0; i < 2; i++)
@@ -87,13 +87,13 @@ static leat_data_layer *open_layer(const leat_pipeline *pipeline,
     return layer;
 }
 
-gpu_feed gpu_feed_open(const leat_pipeline *pipeline,
-                       const leat_data_layer_options *options,
-                       const char *device, int steps)
+gpu_layer gpu_layer_open(const leat_pipeline *pipeline,
+                         const leat_data_layer_options *options,
+                         const char *device, int steps)
 {
     leat_data_layer_options there = *options;
     there.device = device;
-    return gpu_feed_of(open_layer(pipeline, &there), device, steps);
+    return gpu_layer_of(open_layer(pipeline, &there), device, steps);
 }
 
 leat_data_layer *gpu_twin(const leat_pipeline *pipeline,
@@ -106,10 +106,10 @@ leat_data_layer *gpu_twin(const leat_pipeline *pipeline,
     return open_layer(pipeline, &here);
 }
 
-void gpu_feed_close(gpu_feed *feed, int has_layer)
+void gpu_layer_close(gpu_layer *feed, int has_layer)
 {
     const leat_device_ops *ops = feed->device->ops;
-    gpu_feed_wait(feed);
+    gpu_layer_wait(feed);
     if (has_layer)
         leat_data_layer_destroy(feed->layer);
     for (int i = 0; i < GPU_STREAMS; i++) {
@@ -120,20 +120,20 @@ void gpu_feed_close(gpu_feed *feed, int has_layer)
                    (size_t)feed->steps * (feed->bytes[0] + feed->bytes[1]));
 }
 
-void gpu_feed_forward(gpu_feed *feed, int s)
+void gpu_layer_forward(gpu_layer *feed, int s)
 {
     int status = leat_data_layer_forward(feed->layer, NULL, 0, feed->stream[s]);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
 }
 
 /* Where in a row of batches, data before labels, a top of one lies. */
-static size_t offset_of(const gpu_feed *feed, int step, int top)
+static size_t offset_of(const gpu_layer *feed, int step, int top)
 {
     return (size_t)step * (feed->bytes[0] + feed->bytes[1]) +
            (top ? feed->bytes[0] : 0);
 }
 
-void gpu_feed_fetch(gpu_feed *feed, int step, int top, int s)
+void gpu_layer_fetch(gpu_layer *feed, int step, int top, int s)
 {
     const leat_device_ops *ops = feed->device->ops;
     const void *data =
@@ -149,7 +149,7 @@ void gpu_feed_fetch(gpu_feed *feed, int step, int top, int s)
         LEAT_OK);
 }
 
-void gpu_feed_order(gpu_feed *feed, int s, int after)
+void gpu_layer_order(gpu_layer *feed, int s, int after)
 {
     const leat_device_ops *ops = feed->device->ops;
     ck_assert_int_eq(
@@ -160,7 +160,7 @@ void gpu_feed_order(gpu_feed *feed, int s, int after)
         LEAT_OK);
 }
 
-void gpu_feed_wait(gpu_feed *feed)
+void gpu_layer_wait(gpu_layer *feed)
 {
     for (int i = 0; i < GPU_STREAMS; i++)
         ck_assert_int_eq(feed->device->ops->stream_synchronize(feed->device,
@@ -168,7 +168,7 @@ void gpu_feed_wait(gpu_feed *feed)
                          LEAT_OK);
 }
 
-static int is_batch(const gpu_feed *feed, int step, leat_data_layer *twin)
+static int is_batch(const gpu_layer *feed, int step, leat_data_layer *twin)
 {
     for (int i = 0; i < 2; i++) {
         leat_blob *top = leat_data_layer_top(twin, i);
@@ -180,7 +180,7 @@ static int is_batch(const gpu_feed *feed, int step, leat_data_layer *twin)
     return 1;
 }
 
-int gpu_count_wrong(const gpu_feed *feed, leat_data_layer *twin, int steps,
+int gpu_count_wrong(const gpu_layer *feed, leat_data_layer *twin, int steps,
                     int every, int first)
 {
     int wrong = 0;

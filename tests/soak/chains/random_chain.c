@@ -1,5 +1,5 @@
 /* Each node chooses its operation, writes its text, and knows its list. */
-#include "chain.h"
+#include "random_chain.h"
 
 #include "soak/dice.h"
 

@@ -1,6 +1,6 @@
-/* chain.h: a random chain of readers, its text, and what it gives. */
-#ifndef LEAT_TESTS_CHAINS_CHAIN_H
-#define LEAT_TESTS_CHAINS_CHAIN_H
+/* random_chain.h: a random chain of readers, its text, and what it gives. */
+#ifndef LEAT_TESTS_CHAINS_RANDOM_CHAIN_H
+#define LEAT_TESTS_CHAINS_RANDOM_CHAIN_H
 
 #include "inputs.h"
 

@@ -1,4 +1,4 @@
-#include "trial.h"
+#include "chain_trial.h"
 
 #include "model.h"
 #include "ranks.h"
