@@ -122,8 +122,8 @@ static int is_faulty(const char *name)
     if (kind == FAULT_OF_CONTEXT)
         cuda_double_destroy_primary(double_ordinal());
     if (kind == FAULT_OF_DEVICE)
-        atomic_store(&double_devices[double_ordinal()].lost,
-                     atomic_load(&fault_error));
+        cuda_double_lose(double_ordinal(),
+                         (cudaError_t)atomic_load(&fault_error));
     return kind == FAULT_OF_CALL;
 }
 
@@ -878,6 +878,11 @@ void cuda_double_destroy_at_call(int64_t n)
 const char *cuda_double_failed(void)
 {
     return atomic_load(&failed);
+}
+
+void cuda_double_lose(int device, cudaError_t error)
+{
+    atomic_store(&double_devices[device].lost, (int)error);
 }
 
 void cuda_double_lose_at(int64_t n, cudaError_t error)

@@ -87,6 +87,8 @@ void cuda_double_set_launch_blocking(int value);
 void cuda_double_fail_at(int64_t n, cudaError_t error);
 /* The same, of the calls of that name, which is borrowed. */
 void cuda_double_fail_named(const char *name, int64_t n, cudaError_t error);
+/* From now on all that concerns the device gives `error`. */
+void cuda_double_lose(int device, cudaError_t error);
 /*
  * Just before that call the device that is current there is lost, or its
  * primary context is destroyed by the caller.

@@ -213,6 +213,55 @@ START_TEST(a_device_lost_in_mid_run_is_an_error_and_hangs_nothing)
 }
 END_TEST
 
+/* With either as the caller's current device. */
+START_TEST(a_lost_device_is_one_error_and_its_neighbour_goes_on)
+{
+    static const char *const names[] = {"cuda:0", "cuda:1"};
+    sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
+    layer_fixture fixture[2];
+    cudaStream_t on[2];
+    int status = LEAT_OK;
+    char line[512] = "";
+    stage_options.transform_on = (leat_transform_on)(_i / 2 % 2);
+    stage_options.top_mode = _i / 4 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(cudaSetDevice(k), cudaSuccess);
+        on[k] = cuda_double_stream();
+        stage_options.device = names[k];
+        fixture[k] = layer_fixture_open(stage_pipeline, &stage_options);
+    }
+    ck_assert_int_eq(cudaSetDevice(_i % 2), cudaSuccess);
+    for (int i = 0; i < STAGE_STEPS; i++) {
+        if (i == 10)
+            cuda_double_lose(0, cudaErrorECCUncorrectable);
+        int before = status;
+        status = leat_cuda_forward(fixture[0].layer, fixture[0].top, 2, on[0]);
+        if (before) {
+            ck_assert_int_eq(status, before);
+            ck_assert_str_eq(leat_last_error(), line);
+        }
+        snprintf(line, sizeof(line), "%s", leat_last_error());
+        stage_forward(&fixture[1], on[1]);
+        ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
+        sight_launch(fixture[1].top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+                     on[1]);
+        (void)cudaSetDevice(_i % 2);
+    }
+    (void)cudaGetLastError();
+    ck_assert_int_eq(status, LEAT_EDEVICE);
+    ck_assert_ptr_nonnull(strstr(line, "cuda:0: "));
+    ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
+    ck_assert_int_eq(cudaStreamSynchronize(on[1]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH), 0);
+    for (int k = 0; k < 2; k++) {
+        layer_fixture_close(&fixture[k]);
+        (void)cudaStreamDestroy(on[k]);
+    }
+    (void)cudaGetLastError();
+    cuda_double_reset();
+}
+END_TEST
+
 START_TEST(a_layer_is_destroyed_while_copies_and_kernels_are_under_way)
 {
     stage_options.transform_on = (leat_transform_on)_i;
@@ -253,6 +302,8 @@ int main(void)
     tcase_add_test(tcase, a_release_names_up_to_eight_streams);
     tcase_add_loop_test(
         tcase, a_device_lost_in_mid_run_is_an_error_and_hangs_nothing, 0, 4);
+    tcase_add_loop_test(
+        tcase, a_lost_device_is_one_error_and_its_neighbour_goes_on, 0, 8);
     tcase_add_loop_test(
         tcase, a_layer_is_destroyed_while_copies_and_kernels_are_under_way, 0,
         2);
