@@ -330,6 +330,16 @@ static int cuda_transform(leat_device *device,
     return leat__cuda_leave(&visit, error, "launching the transform");
 }
 
+static int cuda_transform_load(leat_device *device,
+                               const leat_device_transform *what)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = leat__cuda_transform_load(what);
+    return leat__cuda_leave(&visit, error, "loading the transform");
+}
+
 static int cuda_occupy(leat_device *device, double seconds, leat_stream stream)
 {
     leat__cuda_visit visit;
@@ -507,4 +517,5 @@ const leat_device_ops leat__cuda_device_ops = {
     .stream_hold = cuda_stream_hold,
     .kernel_copy = cuda_kernel_copy,
     .host_alloc_on = leat__cuda_memory_host_alloc_on,
+    .transform_load = cuda_transform_load,
 };

@@ -64,6 +64,14 @@ static const void *find_kernel(leat_dtype type)
     return (const void *)transform<LEAT_UINT8>;
 }
 
+/* The runtime loads a kernel lazily: with the first call that asks for it. */
+extern "C" cudaError_t
+leat__cuda_transform_load(const leat_device_transform *job)
+{
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, find_kernel(job->top_type));
+}
+
 extern "C" cudaError_t
 leat__cuda_transform_launch(const leat_device_transform *job,
                             cudaStream_t stream)

@@ -14,6 +14,9 @@ extern "C" {
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream);
 
+/* Loads the kernels of jobs like this one in the current context. */
+cudaError_t leat__cuda_transform_load(const leat_device_transform *job);
+
 #ifdef __cplusplus
 }
 #endif

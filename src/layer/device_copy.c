@@ -74,6 +74,10 @@ static int init_transform(leat__device_copy *copy,
             upload_means(copy, plan->mean_value, (size_t)plan->mean_values);
     copy->transform.mean = plan->mean ? copy->means : NULL;
     copy->transform.mean_value = plan->mean ? NULL : copy->means;
+    /* Now: the first batch is launched under the queues' lock. */
+    if (!status && copy->device->ops->transform_load)
+        status =
+            copy->device->ops->transform_load(copy->device, &copy->transform);
     return status;
 }
 

@@ -36,6 +36,21 @@ static int has_addresses(const leat_device_transform *job)
            (!job->mean_value || double_owner(job->mean_value));
 }
 
+/*
+ * As the runtime loads kernels lazily: one that is not loaded is loaded by its
+ * launch, which the log says.
+ */
+static atomic_int is_loaded[CUDA_DOUBLE_DEVICES][32];
+
+cudaError_t leat__cuda_transform_load(const leat_device_transform *job)
+{
+    cudaError_t error =
+        double_enter("cudaFuncGetAttributes", &(cuda_double_call){0}, 0);
+    if (!error)
+        atomic_store(&is_loaded[double_ordinal()][job->top_type], 1);
+    return double_leave(error);
+}
+
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream)
 {
@@ -43,6 +58,8 @@ cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
     if (!has_addresses(job))
         return cuda_double_launch(lose, &device, sizeof(device), 0, stream);
     leat__transform_batch batch;
+    if (!atomic_exchange(&is_loaded[double_ordinal()][job->top_type], 1))
+        (void)double_enter("lazy load", &(cuda_double_call){0}, DOUBLE_ALWAYS);
     leat__transform_batch_init(&batch, job);
     size_t bytes =
         (size_t)batch.total * (1 + 16 / leat__transform_lanes(job->top_type));

@@ -139,6 +139,30 @@ START_TEST(a_device_transform_uploads_bytes_and_computes_once)
 }
 END_TEST
 
+/* By the thread that calls setup, before a worker launches one. */
+START_TEST(kernels_are_loaded_at_setup)
+{
+    static const leat_dtype types[] = {LEAT_FLOAT32, LEAT_FLOAT16,
+                                       LEAT_BFLOAT16, LEAT_UINT8};
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    stage_options.top_type = types[_i];
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < STAGE_STEPS; i++)
+        stage_forward(&fixture, stage_stream[0]);
+    layer_fixture_close(&fixture);
+    int n, loads = 0;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    for (int i = 0; i < n; i++) {
+        ck_assert(!stage_is_call(&call[i], "lazy load"));
+        if (!stage_is_call(&call[i], "cudaFuncGetAttributes"))
+            continue;
+        ck_assert_int_eq(call[i].thread, cuda_double_thread());
+        loads++;
+    }
+    ck_assert_int_eq(loads, 1);
+}
+END_TEST
+
 /* The stream on which `event` was recorded before call `i`. */
 static cudaStream_t recorded_on(const cuda_double_call *call, int i,
                                 cudaEvent_t event)
@@ -392,6 +416,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_device_transform_gives_the_bytes_of_the_cpu, 0,
                         4);
     tcase_add_test(tcase, a_device_transform_uploads_bytes_and_computes_once);
+    tcase_add_loop_test(tcase, kernels_are_loaded_at_setup, 0, 4);
     tcase_add_loop_test(tcase, no_copy_waits_for_a_transform, 0, 3);
     tcase_add_loop_test(tcase, transforms_and_copies_overlap, 0, 3);
     tcase_add_test(tcase, the_cpu_can_read_what_the_device_computed);

@@ -205,6 +205,13 @@ struct leat_device_ops {
      */
     int (*host_alloc_on)(leat_device *device, int node, size_t bytes,
                          void **out);
+
+    /**
+     * Loads the code for transforms like `what`, whose pointers and sizes are
+     * not set, so that the first transform finds it there. May be NULL.
+     */
+    int (*transform_load)(leat_device *device,
+                          const leat_device_transform *what);
 };
 
 /**
