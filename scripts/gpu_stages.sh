@@ -237,7 +237,7 @@ layer() {
 # Undisturbed, with the overlap after it; and with a caller that leaves the layer
 # time, so that forward is what forward takes and not what is waited for.
 stage_layers() {
-    local seconds=3 share=1 batches=(1024 1000 256) workload file
+    local seconds=2 share=1 batches=(1024 1000 256) workload file
     if [ "$quick" = true ]; then
         seconds=0.1
         share=32
