@@ -80,8 +80,17 @@ LEAT_DOUBLE_LAUNCH_BLOCKING=1 LEAT_DOUBLE_BUS=25,2 "${sizes[@]}" --streams 1 --j
     >json || failed=1
 check 'launches that block' test "$(grep -o '"held": false' json | wc -l)" -eq 6
 check 'why nothing is held' grep -q "cuda:0: the host's calls count" json
-tells 'the host took 2.3 s to enqueue 256 copies' env LEAT_DOUBLE_CLOCK=1 \
-    LEAT_DOUBLE_CALL=9000 "${sizes[@]}"
+# Half as many copies are enqueued in the time that a stream can be held; or none are.
+LEAT_DOUBLE_CLOCK=1 LEAT_DOUBLE_BUS=25,2 LEAT_DOUBLE_CALL=9000 "${h2d[@]}" --streams 1 \
+    --test sizes --json >json || failed=1
+check 'half as many copies' test "$(grep -o '"copies": 128, [^}]*"held": true' json |
+    wc -l)" -eq 3
+check 'fewer copies are told' grep -q 'samples of fewer copies' json
+for bytes in 4096 16384 65536; do
+    check "fewer copies of $bytes bytes: $(rate pinned $bytes 1)" is_bus pinned $bytes 1
+done
+tells 'more than 2 s to enqueue 16 copies' env LEAT_DOUBLE_CLOCK=1 \
+    LEAT_DOUBLE_CALL=9000 "${sizes[@]}" --streams 16
 
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
 check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table

@@ -60,7 +60,8 @@ struct h2d {
     void *memory; /* the device's, that copies go to */
     void *source; /* the device's, that copies come from */
     uint32_t *release;
-    bool holds; /* a stream can be held while the host goes on */
+    bool holds;        /* a stream can be held while the host goes on */
+    int most_enqueued; /* copies in a sample, of all streams */
     int nstreams;
     leat_stream stream[H2D_MOST_STREAMS];
     leat_event joined[H2D_MOST_STREAMS]; /* untimed */
@@ -203,6 +204,7 @@ struct h2d *h2d_open(leat_device *device, const struct h2d_options *options)
         return NULL;
     bench->device = device;
     bench->options = *options;
+    bench->most_enqueued = MOST_ENQUEUED;
     int status = take_memory(bench);
     if (status == LEAT_ENOMEM) {
         h2d_close(bench);
@@ -294,11 +296,12 @@ static void add_flow(struct run *run, bool to_host, size_t begin, size_t bytes)
                                 bytes, LEAT_COPY_TO_DEVICE};
 }
 
-static void plan_copies(struct h2d_case *what, int nflows)
+static void plan_copies(struct run *run)
 {
-    assert(what->bytes > 0 && nflows > 0);
+    struct h2d_case *what = run->what;
+    assert(what->bytes > 0 && run->nflows > 0);
     size_t n = sample_bytes / what->bytes;
-    size_t most = (size_t)(MOST_ENQUEUED / nflows);
+    size_t most = (size_t)(run->h2d->most_enqueued / run->nflows);
     if (what->copies)
         return;
     n = n > MOST_COPIES ? MOST_COPIES : n;
@@ -321,7 +324,7 @@ static void prepare(struct run *run)
     run->counted = run->nflows;
     if (what->both)
         add_flow(run, !what->to_host, 0, what->bytes);
-    plan_copies(what, run->nflows);
+    plan_copies(run);
     run->here = ++h2d->seed;
     run->there = ++h2d->seed;
     if (what->to_host || what->both) {
@@ -408,8 +411,11 @@ static double collect(const struct run *run)
     return 1e-9 * bench_share(bytes * run->what->copies, longest);
 }
 
-/* On all devices at once. A sample below 0 warms up. */
-static void take_sample(struct run run[], int n, int sample)
+/*
+ * On all devices at once. A sample below 0 warms up. Returns whether the
+ * streams were held until all was enqueued; else the sample does not count.
+ */
+static bool take_sample(struct run run[], int n, int sample)
 {
     double begin = leat__clock_seconds();
     for (int i = 0; i < n; i++)
@@ -417,17 +423,56 @@ static void take_sample(struct run run[], int n, int sample)
     for (int i = 0; i < n; i++)
         set_release(run[i].h2d, 1);
     double seconds = leat__clock_seconds() - begin;
+    bool is_whole = true;
     for (int i = 0; i < n; i++) {
         double rate = collect(&run[i]);
         if (sample >= 0)
             run[i].rates[sample] = rate;
         if (sample >= 0 && run[i].what->held && seconds >= hold_seconds)
-            message_fail("%s: the host took %.1f s to enqueue %d copies, and a "
-                         "stream can be held for %.0f s; is the machine busy?",
-                         leat_device_name(run[i].h2d->device), seconds,
-                         run[i].what->copies, hold_seconds);
+            is_whole = false;
     }
     output_require(interrupt_check());
+    return is_whole;
+}
+
+/* The machine is busy, or a device makes the host wait before it has them all.
+ */
+static void use_fewer_copies(struct run run[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct h2d_case *what = run[i].what;
+        if (what->copies <= LEAST_COPIES)
+            message_fail("%s: the host took more than %.0f s to enqueue %d "
+                         "copies, for which a stream can be held; is the "
+                         "machine busy?",
+                         leat_device_name(run[i].h2d->device), hold_seconds,
+                         what->copies);
+        what->copies /= 2;
+        if (what->copies < LEAST_COPIES)
+            what->copies = LEAST_COPIES;
+        what->has_fewer = true;
+        run[i].h2d->most_enqueued = what->copies * run[i].nflows;
+    }
+}
+
+/* Returns how many samples there are. */
+static int take_samples(struct run run[], int n)
+{
+    double begin = leat__clock_seconds();
+    int samples = 0;
+    (void)take_sample(run, n, -1);
+    while (samples < H2D_LEAST_SAMPLES ||
+           (samples < H2D_SAMPLES &&
+            leat__clock_seconds() - begin < case_seconds)) {
+        if (take_sample(run, n, samples)) {
+            samples++;
+            continue;
+        }
+        use_fewer_copies(run, n);
+        begin = leat__clock_seconds();
+        samples = 0;
+    }
+    return samples;
 }
 
 static void verify(const struct run *run)
@@ -474,13 +519,7 @@ void h2d_measure_together(struct h2d *const h2d[], struct h2d_case what[],
         what[i].held = h2d[i]->holds && what[i].pinned;
         prepare(&run[i]);
     }
-    double begin = leat__clock_seconds();
-    int samples = 0;
-    take_sample(run, n, -1);
-    while (
-        samples < H2D_LEAST_SAMPLES ||
-        (samples < H2D_SAMPLES && leat__clock_seconds() - begin < case_seconds))
-        take_sample(run, n, samples++);
+    int samples = take_samples(run, n);
     for (int i = 0; i < n; i++)
         finish(&run[i], samples);
 }

@@ -52,7 +52,8 @@ struct h2d_case {
     int streams;
     int copies; /* in a sample; 0: as many as it takes, and set to them */
     /* the result */
-    bool held; /* the streams, until all copies were enqueued */
+    bool held;      /* the streams, until all copies were enqueued */
+    bool has_fewer; /* copies, for more were not enqueued in time */
     int samples;
     double gb_per_s; /* the median; GB are 10^9 bytes */
     double p10;

@@ -234,10 +234,19 @@ struct cases {
     int64_t done;
 };
 
-static void measure_case(struct cases *cases, struct h2d *h2d,
-                         struct h2d_case *what)
+static void note_fewer_copies(struct h2d_suite *suite,
+                              const struct h2d_case *what)
+{
+    if (what->has_fewer)
+        add_note(suite, "samples of fewer copies: the host did not enqueue "
+                        "more of them in time");
+}
+
+static void measure_case(struct h2d_suite *suite, struct cases *cases,
+                         struct h2d *h2d, struct h2d_case *what)
 {
     h2d_measure(h2d, what);
+    note_fewer_copies(suite, what);
     progress_update(&cases->progress, ++cases->done);
 }
 
@@ -259,7 +268,7 @@ static void measure_sizes(struct h2d_suite *suite, struct cases *cases,
             .bytes = suite->size[i / ways],
             .streams = suite->streams[way % suite->nstreams],
         };
-        measure_case(cases, h2d, what);
+        measure_case(suite, cases, h2d, what);
     }
     int node = h2d_node(h2d, false);
     if (column->node >= 0 && node >= 0 && node != column->node)
@@ -322,7 +331,7 @@ static void measure_row(struct h2d_suite *suite, struct cases *cases, int row,
         struct h2d_case *what = &suite->cell[test][row][column];
         *what = suite_tests[test].what;
         what->bytes = suite->most;
-        measure_case(cases, h2d, what);
+        measure_case(suite, cases, h2d, what);
     }
     h2d_close(h2d);
 }
@@ -350,6 +359,7 @@ static void measure_together(struct h2d_suite *suite, struct cases *cases,
         h2d_measure_together(h2d, what, n);
     for (int i = 0; i < n; i++) {
         suite->cell[test][0][column[i]] = what[i];
+        note_fewer_copies(suite, &what[i]);
         h2d_close(h2d[i]);
     }
     progress_update(&cases->progress, ++cases->done);
