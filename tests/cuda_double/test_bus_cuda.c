@@ -55,6 +55,13 @@ static void set_up(void)
     stream = cuda_double_stream();
 }
 
+static void make_calls_take_time(void)
+{
+    cuda_double_set_call(CALL_US);
+    cuda_double_set_query(CALL_US);
+    cuda_double_set_wake(WAKE_US);
+}
+
 static void tear_down(void)
 {
     leat_pipeline_unref(images);
@@ -194,7 +201,7 @@ END_TEST
 /* Copies shorter than the calls that one worker makes for them wait for it. */
 START_TEST(calls_that_take_time_are_hidden_by_longer_copies)
 {
-    cuda_double_set_call_latency(CALL_US, WAKE_US);
+    make_calls_take_time();
     for (int prefetch = 1; prefetch <= PREFETCH; prefetch += PREFETCH - 1) {
         figures found = measure(&workloads[_i], prefetch);
         double calls = CALLS * CALL_US;
@@ -218,7 +225,7 @@ static int compare(const void *a, const void *b)
 START_TEST(forward_takes_its_caller_less_than_ten_microseconds)
 {
     double us[BATCHES];
-    cuda_double_set_call_latency(CALL_US, WAKE_US);
+    make_calls_take_time();
     layer_fixture layer = open_layer(&workloads[_i], PREFETCH);
     for (int i = 0; i < BATCHES; i++) {
         double begin = cuda_double_host_time();
