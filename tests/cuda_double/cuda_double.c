@@ -21,6 +21,7 @@ typedef struct memory_range {
 
 double_device double_devices[CUDA_DOUBLE_DEVICES];
 atomic_int double_eager;
+atomic_int double_unloaded;
 atomic_int_fast64_t double_bus_latency;
 atomic_int_fast64_t double_call_cost;
 atomic_int_fast64_t double_query_cost;
@@ -106,6 +107,8 @@ static void log_call(const char *name, const cuda_double_call *call)
 
 static cudaError_t machine_error(void)
 {
+    if (atomic_load(&double_unloaded))
+        return cudaErrorCudartUnloading;
     if (atomic_load(&driver) / 1000 < CUDART_VERSION / 1000)
         return cudaErrorInsufficientDriver;
     return atomic_load(&ndevices) == 0 ? cudaErrorNoDevice : cudaSuccess;

@@ -44,6 +44,13 @@
  */
 void cuda_double_reset(void);
 
+/*
+ * As after main, where exit handlers that were registered before the runtime's
+ * run: nothing runs on any device any more, and all calls give
+ * cudaErrorCudartUnloading. For good.
+ */
+void cuda_double_unload(void);
+
 /* What the machine is like. */
 void cuda_double_set_devices(int n);
 void cuda_double_set_driver(int version); /* 12040: CUDA 12.4; 0: none */

@@ -110,6 +110,7 @@ struct double_device {
 extern double_device double_devices[CUDA_DOUBLE_DEVICES];
 extern atomic_int double_eager;
 extern atomic_int double_launch_blocking;
+extern atomic_int double_unloaded;
 extern atomic_int double_one_engine;
 extern atomic_int_fast64_t double_bus_latency; /* nanoseconds */
 extern atomic_int_fast64_t double_call_cost;   /* likewise */

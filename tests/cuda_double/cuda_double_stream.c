@@ -42,7 +42,7 @@ static int is_mutant(cuda_double_mutant mutant)
 
 static int may_run(const struct CUstream_st *self)
 {
-    if (self->done == self->enqueued)
+    if (self->done == self->enqueued || atomic_load(&double_unloaded))
         return 0;
     return self->ending || (!self->held && (self->done < self->wanted ||
                                             atomic_load(&double_eager)));
@@ -54,9 +54,10 @@ static int64_t wait_for(struct CUstream_st *self, int64_t ticket)
     pthread_mutex_lock(&self->lock);
     self->wanted = later(self->wanted, ticket);
     pthread_cond_broadcast(&self->changed);
-    while (self->done < ticket)
+    while (self->done < ticket && !atomic_load(&double_unloaded))
         pthread_cond_wait(&self->changed, &self->lock);
-    int64_t stamp = ticket > 0 ? self->stamps[ticket - 1] : 0;
+    int64_t stamp =
+        ticket > 0 && self->done >= ticket ? self->stamps[ticket - 1] : 0;
     pthread_mutex_unlock(&self->lock);
     return stamp;
 }
@@ -261,6 +262,17 @@ int64_t double_enqueued(struct CUstream_st *stream)
     return n;
 }
 
+void cuda_double_unload(void)
+{
+    atomic_store(&double_unloaded, 1);
+    for (struct CUstream_st *each = atomic_load(&newest); each;
+         each = each->older) {
+        pthread_mutex_lock(&each->lock);
+        pthread_cond_broadcast(&each->changed);
+        pthread_mutex_unlock(&each->lock);
+    }
+}
+
 static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
 {
     int64_t end = wait_for(stream, ticket);
@@ -273,7 +285,9 @@ static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
                &double_latest, &latest, double_host_time, memory_order_relaxed,
                memory_order_relaxed))
         continue;
-    return (cudaError_t)atomic_load(&stream->device->lost);
+    return atomic_load(&double_unloaded)
+               ? cudaErrorCudartUnloading
+               : (cudaError_t)atomic_load(&stream->device->lost);
 }
 
 /* Whether the stream was counted up to now, as those of the test are not. */

@@ -16,6 +16,7 @@
     X(Success, 0, "no error")                                                  \
     X(ErrorInvalidValue, 1, "invalid argument")                                \
     X(ErrorMemoryAllocation, 2, "out of memory")                               \
+    X(ErrorCudartUnloading, 4, "driver shutting down")                         \
     X(ErrorInsufficientDriver, 35,                                             \
       "CUDA driver version is insufficient for CUDA runtime version")          \
     X(ErrorDevicesUnavailable, 46,                                             \

@@ -12,6 +12,7 @@
 IS(cudaSuccess, 0);
 IS(cudaErrorInvalidValue, 1);
 IS(cudaErrorMemoryAllocation, 2);
+IS(cudaErrorCudartUnloading, 4);
 IS(cudaErrorInsufficientDriver, 35);
 IS(cudaErrorDevicesUnavailable, 46);
 IS(cudaErrorNoDevice, 100);
@@ -59,6 +60,7 @@ IS(cudaDriverEntryPointSuccess, 0);
 IS(cudaDriverEntryPointSymbolNotFound, 1);
 IS(CUDA_SUCCESS, 0);
 IS(CUDA_ERROR_INVALID_VALUE, cudaErrorInvalidValue);
+IS(CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading);
 IS(CUDA_ERROR_INVALID_DEVICE, cudaErrorInvalidDevice);
 IS(CUDA_ERROR_INVALID_CONTEXT, 201);
 IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed);
