@@ -7,8 +7,11 @@
  */
 #include "cuda_check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "driver_cuda.h"
+
+#include <stdatomic.h>
 
 bool leat__cuda_is_gone(cudaError_t error)
 {
@@ -28,10 +31,30 @@ static const char *remedy_of(cudaError_t error)
     return "";
 }
 
+/* From then on neither runtime nor driver is called. */
+static atomic_bool is_unloaded;
+
+/* Handlers of exit() may run after the runtime's own. */
+static int report_unloaded(int ordinal, const char *what)
+{
+    if (!atomic_exchange(&is_unloaded, true))
+        leat__log(LEAT_LOG_WARNING,
+                  "cuda:%d: the process exits and CUDA's runtime is unloaded: "
+                  "destroy layers and blobs before; nothing is waited for or "
+                  "freed on a GPU any more",
+                  ordinal);
+    return leat_error(LEAT_EDEVICE,
+                      "cuda:%d: %s: the process exits and CUDA's runtime is "
+                      "unloaded",
+                      ordinal, what);
+}
+
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what)
 {
     if (error == cudaSuccess)
         return LEAT_OK;
+    if (error == cudaErrorCudartUnloading)
+        return report_unloaded(ordinal, what);
     /* Ours was a call that the caller did not see fail. */
     (void)cudaGetLastError();
     return leat_error(
@@ -46,6 +69,8 @@ static cudaError_t enter_context(leat__cuda_visit *visit)
     const leat__cuda_driver *driver = &leat__cuda_driver_api;
     CUcontext wanted = visit->device->context;
     CUcontext current = NULL;
+    if (atomic_load_explicit(&is_unloaded, memory_order_relaxed))
+        return cudaErrorCudartUnloading;
     CUresult result = driver->get_current(&current);
     if (result || current == wanted)
         return (cudaError_t)result;

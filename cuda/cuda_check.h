@@ -49,6 +49,15 @@ int leat__cuda_leave(const leat__cuda_visit *visit, cudaError_t error,
  */
 bool leat__cuda_is_gone(cudaError_t error);
 
+/*
+ * Whether something is freed although enter gave `entered`: it is, unless its
+ * context is gone, or the process exits and the runtime is unloaded.
+ */
+static inline bool leat__cuda_can_free(cudaError_t entered)
+{
+    return entered != cudaErrorCudartUnloading && !leat__cuda_is_gone(entered);
+}
+
 /* The same status and line, if no state has to be restored. */
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what);
 

@@ -160,11 +160,11 @@ static int cuda_stream_create_high_priority(leat_device *device,
 static void cuda_stream_destroy(leat_device *device, leat_stream stream)
 {
     leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (!leat__cuda_is_gone(error)) {
-        cudaError_t destroyed = cudaStreamDestroy((cudaStream_t)stream);
-        error = error ? error : destroyed;
-    }
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = entered;
+    if (leat__cuda_can_free(entered))
+        error = cudaStreamDestroy((cudaStream_t)stream);
+    error = entered ? entered : error;
     (void)leat__cuda_leave(&visit, error, "letting go of a stream");
 }
 
@@ -245,11 +245,14 @@ static int cuda_stream_check(leat_device *device, leat_stream stream,
     /* Of whatever context is current: the device's, in a visit. */
     if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
         return LEAT_OK;
-    CUresult result = find_context(handle, &context);
-    if (result)
-        return leat__cuda_error(cuda->ordinal, (cudaError_t)result,
-                                "looking at a stream");
-    return context == cuda->context ? LEAT_OK : refuse_context(cuda, context);
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = (cudaError_t)find_context(handle, &context);
+    int status = leat__cuda_leave(&visit, error, "looking at a stream");
+    if (status || context == cuda->context)
+        return status;
+    return refuse_context(cuda, context);
 }
 
 static int create_event(leat_device *device, unsigned int flags,
@@ -282,11 +285,11 @@ static int cuda_timer_create(leat_device *device, leat_event *out)
 static void cuda_event_destroy(leat_device *device, leat_event event)
 {
     leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (!leat__cuda_is_gone(error)) {
-        cudaError_t destroyed = cudaEventDestroy((cudaEvent_t)event);
-        error = error ? error : destroyed;
-    }
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = entered;
+    if (leat__cuda_can_free(entered))
+        error = cudaEventDestroy((cudaEvent_t)event);
+    error = entered ? entered : error;
     (void)leat__cuda_leave(&visit, error, "letting go of an event");
 }
 

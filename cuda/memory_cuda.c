@@ -130,8 +130,10 @@ void leat__cuda_memory_host_free(leat_device *device, void *memory,
 {
     leat__cuda_visit visit;
     cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error =
-        free_pinned(own(device), memory, bytes, leat__cuda_is_gone(entered));
+    cudaError_t error = entered;
+    if (entered != cudaErrorCudartUnloading)
+        error = free_pinned(own(device), memory, bytes,
+                            leat__cuda_is_gone(entered));
     error = entered ? entered : error;
     /* A device that is lost lets go of everything by itself. */
     (void)leat__cuda_leave(&visit, error, "unpinning host memory");
@@ -189,11 +191,11 @@ void leat__cuda_memory_free(leat_device *device, void *memory, size_t bytes)
 {
     (void)bytes;
     leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (!leat__cuda_is_gone(error)) {
-        cudaError_t freed = cudaFree(memory);
-        error = error ? error : freed;
-    }
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = entered;
+    if (leat__cuda_can_free(entered))
+        error = cudaFree(memory);
+    error = entered ? entered : error;
     (void)leat__cuda_leave(&visit, error, "freeing memory of the device");
 }
 

@@ -1,4 +1,5 @@
-/* A layer on cuda:0 in a forked child: the runtime is asked nothing. */
+/* A layer on cuda:0 in a forked child: the runtime is asked nothing. And one in
+   a process that ends. */
 #include "layer_stage.h"
 #include "sight.h"
 #include "support/child.h"
@@ -6,6 +7,8 @@
 
 #include <check.h>
 #include <leat/cuda.h>
+#include <leat/log.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static int is_refused(void)
@@ -128,6 +131,51 @@ START_TEST(pageable_memory_that_was_lent_is_read_in_the_child)
 }
 END_TEST
 
+static atomic_int lines;
+
+static void hear(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    atomic_fetch_add(&lines, strstr(line, "unloaded") != NULL);
+}
+
+/* As a handler of exit() does whose layer nobody has destroyed before. */
+static void destroy_at_exit(void *argument)
+{
+    int calls;
+    (void)argument;
+    stage_set_up();
+    leat_log_set(hear, NULL, LEAT_LOG_WARNING);
+    layer_fixture fixture[2];
+    for (int i = 0; i < 2; i++) {
+        stage_options.transform_on = (leat_transform_on)i;
+        fixture[i] = layer_fixture_open(stage_pipeline, &stage_options);
+        for (int k = 0; k < STAGE_STEPS; k++)
+            stage_forward(&fixture[i], stage_stream[0]);
+    }
+    /* Nobody will ever come to it. */
+    cuda_double_hold(stage_stream[0]);
+    cuda_double_unload();
+    cuda_double_forget();
+    child_check(leat_cuda_forward(fixture[0].layer, fixture[0].top, 2,
+                                  stage_stream[0]) == LEAT_EDEVICE);
+    child_check(strstr(leat_last_error(), "unloaded") != NULL);
+    for (int i = 0; i < 2; i++)
+        layer_fixture_close(&fixture[i]);
+    (void)cuda_double_calls(&calls);
+    /* Of each thread that did not know it yet. */
+    child_check(calls <= 8);
+    child_check(atomic_load(&lines) == 1);
+}
+
+/* In a process of its own, which is over then. */
+START_TEST(a_runtime_that_is_unloaded_is_told_once_and_waited_for_never)
+{
+    child_run_amid_threads(destroy_at_exit, NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_cuda_fork");
@@ -140,5 +188,9 @@ int main(void)
     tcase_add_test(tcase,
                    tops_that_outlive_their_layer_ask_the_runtime_nothing);
     tcase_add_test(tcase, pageable_memory_that_was_lent_is_read_in_the_child);
+    tcase = tcase_create("exit");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(
+        tcase, a_runtime_that_is_unloaded_is_told_once_and_waited_for_never);
     return suite_run(suite);
 }
