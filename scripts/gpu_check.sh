@@ -99,6 +99,10 @@ total=470
 [ -z "${LEAT_GPU_CHECK_LIMIT-}" ] || total=$((8 * LEAT_GPU_CHECK_LIMIT))
 deadline=$((SECONDS + total))
 
+# A driver that lets an idle GPU sleep takes a second or more to wake it, and each test
+# is a process of its own: while this is open it stays awake.
+{ exec 8</dev/nvidia0; } 2>/dev/null || true
+
 # The tool finds the GPU, so that a machine needs no nvidia-smi; where that names one
 # and the tool none, something is wrong.
 gpu=

@@ -142,8 +142,9 @@ stage_sanitizer() {
         [[ ${line%% *} == *_faults ]] || echo "$line" >>"$work/sanitized_tests"
     done <"$bundle/gpu_tests"
     test_limit=100
-    # Under it everything takes ten times as long and more.
-    LEAT_GPU_BATCHES=${LEAT_GPU_BATCHES:-200} CK_DEFAULT_TIMEOUT=100 \
+    # Under it everything takes ten times as long and more, and a process for each of
+    # a program's tests, as Check has it, seconds to begin.
+    LEAT_GPU_BATCHES=${LEAT_GPU_BATCHES:-200} CK_FORK=no \
         run_tests "$work/sanitized_tests" "${command[@]}"
 }
 

@@ -64,7 +64,7 @@ without_gpu 1 'there is Some other GPU, but: leat: cuda:0: there is no NVIDIA dr
 # where it dumps.
 cat >path/compute-sanitizer <<SANITIZER
 #!/usr/bin/env bash
-echo "\$*" >>"$work/sanitized"
+echo "\$* \$CK_FORK" >>"$work/sanitized"
 while [[ \$1 == --* ]]; do
     case \$1 in --error-exitcode | --report-api-errors | --target-processes) shift ;; esac
     shift
@@ -178,11 +178,24 @@ jq -e '[.tests[].result] == ["timed out", "passed", "passed"]' $folder/tests.jso
     >/dev/null || fail "a test that hangs stops those after it"
 echo 0 >status_a
 
+# Without --only it is all of them, also where none has the time it needs.
+rm -rf results
+status=0
+LEAT_GPU_CHECK=quick LEAT_GPU_CHECK_LIMIT=1 run bundle results || status=$?
+[ $status -eq 1 ] || fail "stages without time are no failure: $(<output)"
+[ "$(cut -c 1-20 output | grep -oE 'tests|sanitizer|bytes|kernels|h2d|layers|graphs' |
+    tr '\n' ' ')" = 'tests sanitizer bytes kernels h2d layers graphs ' ] ||
+    fail "not all stages are run: $(<output)"
+[ "$(echo $folder/*.json | wc -w)" -eq 7 ] || fail "not all stages have figures"
+for json in "$folder"/*.json; do
+    jq -e .result "$json" >/dev/null || fail "$json is no JSON"
+done
+
 # The sanitizer is asked for memory's errors alone, and not of tests that are to make
 # some; where it does not work, that is a skip, where it finds something a failure.
 rm -f sanitized
 stages 0 sanitizer 'passed +sanitizer +[0-9]+ of 105 s  2 tests'
-[ "$(grep -c -- '--report-api-errors no .*/test_one [ab]$' sanitized)" -eq 2 ] ||
+[ "$(grep -c -- '--report-api-errors no .*/test_one [ab] no$' sanitized)" -eq 2 ] ||
     fail "the sanitizer is run otherwise: $(<sanitized)"
 grep -q _faults sanitized && fail "a killed kernel is under the sanitizer"
 echo 99 >sanitizer
