@@ -75,6 +75,10 @@ START_TEST(a_layer_for_which_there_is_no_memory_works_once_there_is)
     leat_data_layer *layer;
     watchdog_start(SECONDS);
     ck_assert_int_eq(leat_device_find(&device, gpu_device(0)), LEAT_OK);
+    /* So that nothing but batches needs memory later. */
+    gpu_layer first = gpu_layer_open(pipeline, &options, gpu_device(0), STEPS);
+    run_steps(&first, 0, STEPS);
+    check_and_close(&first);
     int n = take_all(device, block, bytes);
     ck_assert_int_gt(n, 0);
     options.device = gpu_device(0);
