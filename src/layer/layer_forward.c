@@ -95,7 +95,9 @@ static int check_forward(leat_data_layer *layer, leat_blob *const top[],
             return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
                               layer->device->name);
     }
-    status = check_stream(layer, stream);
+    /* One error: a device that failed is asked nothing more. */
+    if (!layer->sticky)
+        status = check_stream(layer, stream);
     if (status)
         return status;
     if (is_capturing(layer, stream))
