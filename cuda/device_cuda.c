@@ -19,15 +19,29 @@
 #include "transform_cuda.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#define VISIBLE_MAX 200 /* bytes of it in a line */
 
 static leat__cuda_device *own(leat_device *device)
 {
     return (leat__cuda_device *)device;
 }
 
+/* What hides devices from the process, or another order: " (...)"; or "". */
+static const char *describe_visible(char text[], size_t size)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    text[0] = '\0';
+    if (visible)
+        snprintf(text, size, " (CUDA_VISIBLE_DEVICES is \"%s\")", visible);
+    return text;
+}
+
 /* Why the runtime has no devices, and the remedy. */
 static int no_devices(int ordinal, cudaError_t error)
 {
+    char visible[VISIBLE_MAX];
     int driver = 0;
     int runtime = CUDART_VERSION;
     (void)cudaGetLastError();
@@ -47,14 +61,15 @@ static int no_devices(int ordinal, cudaError_t error)
                           runtime / 1000, runtime % 1000 / 10);
     if (error == cudaErrorNoDevice)
         return leat_error(LEAT_EDEVICE,
-                          "cuda:%d: no NVIDIA GPU is visible here; the device "
-                          "\"cpu\" is there",
-                          ordinal);
+                          "cuda:%d: no NVIDIA GPU is visible here%s; the "
+                          "device \"cpu\" is there",
+                          ordinal, describe_visible(visible, sizeof(visible)));
     return leat__cuda_error(ordinal, error, "looking for devices");
 }
 
 static int check_ordinal(int ordinal)
 {
+    char visible[VISIBLE_MAX];
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error)
@@ -63,9 +78,10 @@ static int check_ordinal(int ordinal)
         return no_devices(ordinal, cudaErrorNoDevice);
     if (ordinal >= count)
         return leat_error(LEAT_EINVAL,
-                          "there is no device \"cuda:%d\": the GPUs of this "
-                          "machine are cuda:0 to cuda:%d",
-                          ordinal, count - 1);
+                          "there is no device \"cuda:%d\": the GPUs that are "
+                          "visible here are cuda:0 to cuda:%d%s",
+                          ordinal, count - 1,
+                          describe_visible(visible, sizeof(visible)));
     return LEAT_OK;
 }
 
@@ -94,7 +110,8 @@ static int find_node(int ordinal)
     FILE *file = fopen(path, "re");
     if (!file)
         return -1;
-    if (fscanf(file, "%d", &node) != 1 || node >= LEAT__CUDA_NODES_MAX)
+    if (fscanf(file, "%d", &node) != 1 || node < 0 ||
+        node >= LEAT__CUDA_NODES_MAX)
         node = -1;
     fclose(file);
     return node;

@@ -105,13 +105,37 @@ static void log_call(const char *name, const cuda_double_call *call)
     calls[i].thread = cuda_double_thread();
 }
 
+/*
+ * CUDA_VISIBLE_DEVICES: the GPUs that the process sees, by number or by UUID,
+ * up to the first that there is not. Of the parts of a GPU (MIG) it sees one.
+ */
+static int list_visible(int out[CUDA_DOUBLE_DEVICES])
+{
+    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    int all = atomic_load(&ndevices);
+    int n = 0;
+    for (int i = 0; !text && i < all; i++)
+        out[n++] = i;
+    while (text && *text && n < CUDA_DOUBLE_DEVICES) {
+        char *end;
+        int is_part = strncmp(text, "MIG-", 4) == 0;
+        long i = is_part ? 0 : strtol(text, &end, 10);
+        if (!is_part && (end == text || i < 0 || i >= all))
+            break;
+        out[n++] = (int)i;
+        text = is_part ? NULL : end + (*end == ',');
+    }
+    return n;
+}
+
 static cudaError_t machine_error(void)
 {
+    int visible[CUDA_DOUBLE_DEVICES];
     if (atomic_load(&double_unloaded))
         return cudaErrorCudartUnloading;
     if (atomic_load(&driver) / 1000 < CUDART_VERSION / 1000)
         return cudaErrorInsufficientDriver;
-    return atomic_load(&ndevices) == 0 ? cudaErrorNoDevice : cudaSuccess;
+    return list_visible(visible) == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
 
 /* Whether this call fails; or its device or context ends just before it. */
@@ -201,12 +225,14 @@ static void map_unused_devices(void)
 }
 
 /*
- * At the start: no thread may see a device without its memory. A forked child
+ * At the start: no thread may see a device without its memory, and which GPUs
+ * are visible is the tests' to say. A forked child
  * has memory of its own, unless its parent had used the device: then it has
  * none.
  */
 __attribute__((constructor)) static void map_devices(void)
 {
+    unsetenv("CUDA_VISIBLE_DEVICES");
     map_unused_devices();
     if (pthread_atfork(NULL, NULL, map_unused_devices))
         abort();
@@ -649,7 +675,8 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     cudaError_t error =
         double_enter(__func__, &(cuda_double_call){0}, DOUBLE_NO_CONTEXT);
-    *count = error ? 0 : atomic_load(&ndevices);
+    int visible[CUDA_DOUBLE_DEVICES];
+    *count = error ? 0 : list_visible(visible);
     return double_leave(error);
 }
 
@@ -700,8 +727,11 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
 {
     cudaError_t error =
         double_enter(__func__, &(cuda_double_call){0}, DOUBLE_NO_CONTEXT);
+    int visible[CUDA_DOUBLE_DEVICES];
+    if (!error && device >= list_visible(visible))
+        error = cudaErrorInvalidDevice;
     if (!error)
-        snprintf(id, (size_t)size, "FFFF:%02X:00.0", device);
+        snprintf(id, (size_t)size, "FFFF:%02X:00.0", visible[device]);
     return double_leave(error);
 }
 

@@ -17,6 +17,8 @@
 
 static leat_device *device;
 
+static int use_device(void);
+
 static void set_up(void)
 {
     cuda_double_reset();
@@ -41,6 +43,51 @@ START_TEST(an_ordinal_out_of_range_names_those_there_are)
 {
     check_refusal("cuda:2", LEAT_EINVAL, "cuda:0 to cuda:1");
     check_refusal("cuda:9999", LEAT_EINVAL, "\"cuda:9999\"");
+}
+END_TEST
+
+static void set_visible(const char *text)
+{
+    ck_assert_int_eq(setenv("CUDA_VISIBLE_DEVICES", text, 1), 0);
+}
+
+static void check_bus_id(const char *name, const char *id)
+{
+    leat_device_description what;
+    open_device(name);
+    ck_assert_int_eq(device->ops->describe(device, &what), LEAT_OK);
+    ck_assert_str_eq(what.bus_id, id);
+}
+
+START_TEST(gpus_that_are_hidden_are_told_with_what_hides_them)
+{
+    set_visible(_i ? "-1" : "");
+    check_refusal("cuda:0", LEAT_EDEVICE,
+                  _i ? "no NVIDIA GPU is visible here (CUDA_VISIBLE_DEVICES is "
+                       "\"-1\"); the device \"cpu\" is there"
+                     : "(CUDA_VISIBLE_DEVICES is \"\")");
+    set_visible("1");
+    check_refusal("cuda:1", LEAT_EINVAL,
+                  "cuda:0 to cuda:0 (CUDA_VISIBLE_DEVICES is \"1\")");
+    check_bus_id("cuda:0", "ffff:01:00.0");
+}
+END_TEST
+
+START_TEST(gpus_in_another_order_are_those_that_cuda_numbers)
+{
+    set_visible("1,0");
+    check_bus_id("cuda:0", "ffff:01:00.0");
+    check_bus_id("cuda:1", "ffff:00:00.0");
+}
+END_TEST
+
+/* A process sees one, however many are named. */
+START_TEST(a_part_of_a_gpu_is_a_device)
+{
+    set_visible("MIG-1b2c,MIG-3d4e");
+    check_refusal("cuda:1", LEAT_EINVAL, "cuda:0 to cuda:0 (CUDA_VISIBLE_");
+    check_bus_id("cuda:0", "ffff:00:00.0");
+    ck_assert_int_eq(use_device(), LEAT_OK);
 }
 END_TEST
 
@@ -84,6 +131,8 @@ START_TEST(a_device_that_is_taken_says_so_and_can_be_had_later)
             break;
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "cuda:0"));
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "busy or unavail"));
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), "another process has this GPU"));
     }
     ck_assert_int_gt(n, 0);
     cuda_double_fail_at(-1, cudaSuccess);
@@ -518,6 +567,10 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, an_ordinal_out_of_range_names_those_there_are);
+    tcase_add_loop_test(
+        tcase, gpus_that_are_hidden_are_told_with_what_hides_them, 0, 2);
+    tcase_add_test(tcase, gpus_in_another_order_are_those_that_cuda_numbers);
+    tcase_add_test(tcase, a_part_of_a_gpu_is_a_device);
     tcase_add_test(tcase, a_machine_without_a_driver_says_so_and_has_a_cpu);
     tcase_add_test(tcase, a_machine_without_a_gpu_says_so);
     tcase_add_test(tcase,

@@ -283,7 +283,8 @@ static void lose_context(void *argument)
     cuda_double_destroy_at_call(self->call);
     int status = live(&one);
     if (status)
-        check_error(&one, status, "cudaErrorContextIsDestroyed");
+        check_error(&one, status,
+                    "cudaErrorContextIsDestroyed): the program reset the GPU");
     layer_fixture_close(&one.fixture);
     one.fixture = (layer_fixture){0};
     *self->was_there = cuda_double_failed() != NULL;
