@@ -5,6 +5,16 @@
  * the default stream. A build without CUDA has no device "cuda:N". The
  * functions behave as those of leat/data_layer.h and leat/blob.h.
  *
+ * CUDA graphs. Forward and release stay outside a graph; what reads the tops is
+ * captured once for each slot (leat_data_layer_slots), as the tops of a slot
+ * keep their addresses until restore. Where shapes vary, compare them too.
+ *
+ *     leat_cuda_forward(layer, top, 2, stream);
+ *     int slot = leat_data_layer_batch(layer)->slot;
+ *     if (!step[slot])
+ *         capture(&step[slot], leat_blob_gpu_data(top[0]), stream);
+ *     cudaGraphLaunch(step[slot], stream);
+ *
  * leat works in the primary context of the GPU. A program that destroys it, as
  * cudaDeviceReset does, gets LEAT_EDEVICE from every later call that needs the
  * GPU, and must not do so while such a call runs; destroy frees what the host
