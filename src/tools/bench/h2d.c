@@ -45,7 +45,7 @@ static const double case_seconds = 1;
 static const double hold_seconds = 2;
 /* To find out whether the launch of a kernel waits for its end. */
 static const double probe_seconds = 0.02;
-enum { PROBES = 3 };
+enum { PROBES = 5 };
 
 /* What the device copies of the ceiling have. */
 static const size_t ceiling_bytes = (size_t)64 << 20;
