@@ -249,7 +249,7 @@ static int number_batches(leat_data_layer_group *group)
     if (count <= 0 || count == LEAT_ENDLESS)
         return LEAT_OK;
     bool drops = epoch_end == LEAT_EPOCH_END_DROP;
-    int64_t batches = (count + (drops ? 0 : all - 1)) / all;
+    int64_t batches = count / all + (!drops && count % all > 0);
     group->first_number =
         start->position / count * batches + start->position % count / all;
     return LEAT_OK;

@@ -3,6 +3,8 @@
 #include "support/layer_fixture.h"
 #include "support/suite.h"
 
+#include <leat/decorators.h>
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -620,6 +622,26 @@ START_TEST(an_epoch_that_fills_no_batch_is_an_error_of_drop)
 }
 END_TEST
 
+/* Its count is the largest number that there is. */
+START_TEST(an_endless_epoch_ends_no_batch)
+{
+    leat_pipeline *upstream = bad_records_pipeline(&records);
+    ck_assert_int_eq(leat_pipeline_repeat(&pipeline, upstream, -1), LEAT_OK);
+    leat_pipeline_unref(upstream);
+    options.batch_size = 4;
+    options.epoch_end = (leat_epoch_end)_i;
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    for (int b = 0; b < 9; b++) {
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(fixture.layer);
+        ck_assert_int_eq(batch->number, b);
+        ck_assert_int_eq(batch->valid, 4);
+        ck_assert_int_eq(batch->from[0].record, 4 * b % records.count);
+    }
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 START_TEST(an_empty_data_set_is_an_error_by_name)
 {
     records.count = 0;
@@ -718,6 +740,7 @@ int main(void)
         tcase, a_single_pass_ends_in_the_same_batch_for_all_ranks, 1, 4);
     tcase_add_loop_test(tcase, an_epoch_that_fills_no_batch_is_an_error_of_drop,
                         0, BAD_RECORDS_WAYS);
+    tcase_add_loop_test(tcase, an_endless_epoch_ends_no_batch, 0, 4);
     tcase_add_loop_test(tcase, an_empty_data_set_is_an_error_by_name, 0,
                         BAD_RECORDS_WAYS);
     tcase_add_loop_test(
