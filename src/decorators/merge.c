@@ -61,7 +61,8 @@ struct merge_reader {
     item *items;
     atomic_int_fast64_t bytes;
     unsigned generation; /* of the process whose threads these are */
-    bool is_started;     /* one caller's */
+    bool is_started;     /* all threads are; one caller's */
+    bool has_threads;    /* some may be; likewise */
     pthread_mutex_t lock;
     pthread_cond_t room, arrival, idle;
     /* Under lock: */
@@ -181,6 +182,7 @@ static void *read_input(void *argument)
 static int start(merge_reader *merge)
 {
     int status = LEAT_OK;
+    merge->has_threads = true;
     for (int i = 0; i < merge->decorator.nupstream && !status; i++) {
         input *input = &merge->input[i];
         if (input->thread.running)
@@ -252,12 +254,29 @@ static int give(merge_reader *merge, item *item, leat_sample *out)
     return status;
 }
 
+static bool is_of_parent(const merge_reader *merge)
+{
+    return merge->generation != leat__fork_generation();
+}
+
+/* A forked child has neither the threads nor a lock that it may take. */
+static int check_usable(const merge_reader *merge)
+{
+    return is_of_parent(merge)
+               ? leat_error(LEAT_ESTATE,
+                            "merge: was opened in another process; "
+                            "open the pipeline after fork()")
+               : LEAT_OK;
+}
+
 static int merge_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
     merge_reader *merge = merge_of(reader);
     item *items[AT_ONCE];
-    int status = merge->is_started ? LEAT_OK : start(merge);
+    int status = check_usable(merge);
+    if (!status && !merge->is_started)
+        status = start(merge);
     if (status)
         return status;
     int taken = take_arrived(merge, items, n < AT_ONCE ? n : AT_ONCE, &status);
@@ -304,8 +323,10 @@ static int merge_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
     merge_reader *merge = merge_of(reader);
-    int status = LEAT_OK;
+    int status = check_usable(merge);
     (void)mark;
+    if (status)
+        return status;
     if (position.index > 0)
         return leat_error(LEAT_EUNSUPPORTED,
                           "merge: no index finds a sample again that comes in "
@@ -321,6 +342,8 @@ static void merge_cancel(leat_reader *reader)
 {
     merge_reader *merge = merge_of(reader);
     leat__decorator_cancel(reader);
+    if (is_of_parent(merge))
+        return;
     pthread_mutex_lock(&merge->lock);
     merge->is_cancelled = true;
     pthread_cond_broadcast(&merge->room);
@@ -331,7 +354,7 @@ static void merge_cancel(leat_reader *reader)
 /* In a forked child the threads do not run, and the lock is as it was. */
 static void stop(merge_reader *merge)
 {
-    if (merge->generation != leat__fork_generation())
+    if (is_of_parent(merge))
         return;
     for (int i = 0; i < merge->decorator.nupstream && merge->input; i++)
         if (merge->input[i].thread.running)
@@ -366,7 +389,11 @@ static void finish(merge_reader *merge)
 
 static void merge_close(leat_reader *reader)
 {
-    finish(merge_of(reader));
+    merge_reader *merge = merge_of(reader);
+    /* What threads may have been changing stays where it is. */
+    if (merge->has_threads && is_of_parent(merge))
+        return;
+    finish(merge);
     leat__decorator_close(reader);
 }
 

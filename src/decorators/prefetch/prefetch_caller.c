@@ -41,10 +41,10 @@ static bool is_mark_known(const leat__prefetch *prefetch)
 /* A forked child has neither the threads nor a lock that it may take. */
 static int check_usable(leat__prefetch *prefetch)
 {
-    if (prefetch->is_started && prefetch->generation != leat__fork_generation())
+    if (prefetch->generation != leat__fork_generation())
         return leat_error(LEAT_ESTATE,
-                          "prefetch: its threads run in another process; open "
-                          "the pipeline after fork()");
+                          "prefetch: was opened in another process; open the "
+                          "pipeline after fork()");
     return leat__decorator_check_running(&prefetch->decorator);
 }
 

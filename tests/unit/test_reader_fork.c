@@ -1,0 +1,113 @@
+/*
+ * Readers with threads of their own in a forked child, whatever their owner did
+ * at the fork: the child's calls return LEAT_ESTATE, and close does not wait.
+ */
+#include "support/suite.h"
+#include "support/watchdog.h"
+
+#include <leat.h>
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FORKS = 400, CHILD_SECONDS = 20 };
+
+static const char *const texts[] = {
+    "range:90 | prefetch:4,threads=3",
+    "range:90 | prefetch:4,threads=2,unordered=1",
+    "(range:90) (range:50) (range:70) | merge:buffer=2",
+};
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+static leat_pipeline *pipeline;
+static _Atomic(leat_reader *) the_reader; /* NULL: none is open */
+static atomic_bool is_over;
+
+/* Opens, reads and closes; before it closes, a fork no longer sees the reader.
+ */
+static void *read_and_close(void *unused)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    while (!atomic_load(&is_over)) {
+        leat_reader *reader;
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        atomic_store(&the_reader, reader);
+        for (int i = 0; i < 3; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        atomic_store(&the_reader, NULL);
+        leat_reader_close(reader);
+    }
+    leat_sample_finish(&sample);
+    return unused;
+}
+
+static void use_in_child(void)
+{
+    leat_reader *reader = atomic_load(&the_reader);
+    leat_sample sample;
+    if (!reader)
+        _exit(0);
+    alarm(CHILD_SECONDS);
+    leat_sample_init(&sample);
+    int status = leat_reader_next(reader, &sample);
+    leat_reader_cancel(reader);
+    leat_reader_close(reader);
+    _exit(status == LEAT_ESTATE ? 0 : 1);
+}
+
+START_TEST(a_child_of_any_moment_is_refused_and_can_close)
+{
+    pthread_t thread;
+    int ended;
+    watchdog_start(120);
+    atomic_store(&is_over, false);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, texts[_i]), LEAT_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_and_close, NULL), 0);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            use_in_child();
+        ck_assert_int_eq(waitpid(child, &ended, 0), child);
+        ck_assert_int_eq(ended, 0);
+    }
+    atomic_store(&is_over, true);
+    pthread_join(thread, NULL);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* Before its first sample it has no threads: the child's would be its own. */
+START_TEST(so_is_a_child_of_a_reader_that_has_not_begun)
+{
+    leat_reader *reader;
+    int ended;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, texts[_i]), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    atomic_store(&the_reader, reader);
+    pid_t child = fork();
+    if (child == 0)
+        use_in_child();
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert_int_eq(ended, 0);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("reader_fork");
+    TCase *tcase = tcase_create("reader_fork");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, a_child_of_any_moment_is_refused_and_can_close,
+                        0, TEXTS);
+    tcase_add_loop_test(tcase, so_is_a_child_of_a_reader_that_has_not_begun, 0,
+                        TEXTS);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
