@@ -34,7 +34,13 @@ while [ $# -gt 0 ]; do
         sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
-    *) stems+=("$1") ;;
+    *)
+        [ -e "tests/fuzz/fuzz_$1.c" ] || {
+            echo "fuzz.sh: there is no target \"$1\": tests/fuzz/fuzz_$1.c" >&2
+            exit 2
+        }
+        stems+=("$1")
+        ;;
     esac
     shift
 done
