@@ -13,24 +13,6 @@
 
 #include <stdatomic.h>
 
-bool leat__cuda_is_gone(cudaError_t error)
-{
-    return error == cudaErrorContextIsDestroyed ||
-           error == cudaErrorDeviceUninitialized;
-}
-
-/* What to do about it, where CUDA's words do not say. */
-static const char *remedy_of(cudaError_t error)
-{
-    if (error == cudaErrorDevicesUnavailable)
-        return ": another process has this GPU for itself (nvidia-smi -q -d "
-               "COMPUTE shows its mode)";
-    if (leat__cuda_is_gone(error))
-        return ": the program reset the GPU (cudaDeviceReset) that leat was "
-               "using; only a new process can use it again";
-    return "";
-}
-
 /* From then on neither runtime nor driver is called. */
 static atomic_bool is_unloaded;
 
@@ -47,6 +29,18 @@ static int report_unloaded(int ordinal, const char *what)
                       "cuda:%d: %s: the process exits and CUDA's runtime is "
                       "unloaded",
                       ordinal, what);
+}
+
+/* What to do about it, where CUDA's words do not say. */
+static const char *remedy_of(cudaError_t error)
+{
+    if (error == cudaErrorDevicesUnavailable)
+        return ": another process has this GPU for itself (nvidia-smi -q -d "
+               "COMPUTE shows its mode)";
+    if (leat__cuda_is_gone(error))
+        return ": the program reset the GPU (cudaDeviceReset) that leat was "
+               "using; only a new process can use it again";
+    return "";
 }
 
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what)

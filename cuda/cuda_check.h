@@ -36,27 +36,31 @@ typedef struct leat__cuda_visit {
 cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit);
 
 /*
+ * Whether `error`, of enter or of a call, says that the device's context is
+ * destroyed, as by cudaDeviceReset. What was made in it is gone with it.
+ */
+static inline bool leat__cuda_is_gone(cudaError_t error)
+{
+    return error == cudaErrorContextIsDestroyed ||
+           error == cudaErrorDeviceUninitialized;
+}
+
+/*
+ * Whether something is freed although enter, or a call, gave `error`: it is,
+ * unless the context is gone, whose handles must not be used, or the process
+ * exits and the runtime is unloaded.
+ */
+static inline bool leat__cuda_can_free(cudaError_t error)
+{
+    return error != cudaErrorCudartUnloading && !leat__cuda_is_gone(error);
+}
+
+/*
  * Restores what was, the thread's last CUDA error included, and makes a
  * status of `error`: "cuda:0: <what>: <CUDA's words>".
  */
 int leat__cuda_leave(const leat__cuda_visit *visit, cudaError_t error,
                      const char *what);
-
-/*
- * Whether leat__cuda_enter, or a call, found the device's context destroyed, as
- * by cudaDeviceReset. What was made in it is gone with it: its handles must not
- * be used, not even to let go of them.
- */
-bool leat__cuda_is_gone(cudaError_t error);
-
-/*
- * Whether something is freed although enter gave `entered`: it is, unless its
- * context is gone, or the process exits and the runtime is unloaded.
- */
-static inline bool leat__cuda_can_free(cudaError_t entered)
-{
-    return entered != cudaErrorCudartUnloading && !leat__cuda_is_gone(entered);
-}
 
 /* The same status and line, if no state has to be restored. */
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what);

@@ -79,16 +79,13 @@ static cudaError_t alloc_pinned(const leat__cuda_device *cuda, int node,
     return error;
 }
 
-/* A context that is gone has unpinned its memory, and freed its own. */
 static cudaError_t free_pinned(const leat__cuda_device *cuda, void *memory,
-                               size_t bytes, bool is_gone)
+                               size_t bytes)
 {
-    cudaError_t error = cudaSuccess;
-    if (!is_gone)
-        error =
-            cuda->registers ? cudaHostUnregister(memory) : cudaFreeHost(memory);
-    if (cuda->registers)
-        leat__free_pages(memory, bytes);
+    if (!cuda->registers)
+        return cudaFreeHost(memory);
+    cudaError_t error = cudaHostUnregister(memory);
+    leat__free_pages(memory, bytes);
     return error;
 }
 
@@ -118,8 +115,7 @@ int leat__cuda_memory_host_alloc_on(leat_device *device, int node, size_t bytes,
     if (!status)
         *out = memory;
     else if (memory)
-        (void)free_pinned(own(device), memory, bytes,
-                          leat__cuda_is_gone(error));
+        (void)free_pinned(own(device), memory, bytes);
     return status == LEAT_EDEVICE && leat__cuda_memory_is_refusal(error)
                ? LEAT_ENOMEM
                : status;
@@ -131,9 +127,10 @@ void leat__cuda_memory_host_free(leat_device *device, void *memory,
     leat__cuda_visit visit;
     cudaError_t entered = leat__cuda_enter(device, &visit);
     cudaError_t error = entered;
-    if (entered != cudaErrorCudartUnloading)
-        error = free_pinned(own(device), memory, bytes,
-                            leat__cuda_is_gone(entered));
+    if (leat__cuda_can_free(entered))
+        error = free_pinned(own(device), memory, bytes);
+    else if (leat__cuda_is_gone(entered) && own(device)->registers)
+        leat__free_pages(memory, bytes); /* which its end has unpinned */
     error = entered ? entered : error;
     /* A device that is lost lets go of everything by itself. */
     (void)leat__cuda_leave(&visit, error, "unpinning host memory");
@@ -150,7 +147,7 @@ static cudaError_t clear(void *memory, size_t bytes)
     error = cudaMemsetAsync(memory, 0, bytes, stream);
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(stream);
-    if (leat__cuda_is_gone(error))
+    if (!leat__cuda_can_free(error))
         return error;
     cudaError_t destroyed = cudaStreamDestroy(stream);
     return error ? error : destroyed;
@@ -165,7 +162,7 @@ static cudaError_t alloc_cleared(size_t bytes, void **out)
     error = clear(memory, at_least_one(bytes));
     if (error == cudaSuccess)
         *out = memory;
-    else if (!leat__cuda_is_gone(error))
+    else if (leat__cuda_can_free(error))
         (void)cudaFree(memory);
     return error;
 }
