@@ -1,75 +1,154 @@
 /* The transform on the device: a thin shell around the shared body. */
 #define LEAT__DEVICE_FUNCTION __device__
 #define LEAT__DEVICE_UNROLL _Pragma("unroll")
+#define LEAT__DEVICE_LOOP _Pragma("unroll 1")
+
+#include "device/float16.h"
 
 #include <cuda_runtime.h>
+#include <leat/ext/device.h>
 #include <stdint.h>
 
 /* Nothing that a kernel reads is written while it runs: by the read-only way.
  */
-static __device__ inline void leat__words_load(uint32_t to[], const void *from,
-                                               int n)
+static __device__ inline uint32_t leat__device_load(const void *from, int bytes)
 {
-    if (n == 4) {
-        uint4 words = __ldg(static_cast<const uint4 *>(from));
-        to[0] = words.x;
-        to[1] = words.y;
-        to[2] = words.z;
-        to[3] = words.w;
-    } else if (n == 2) {
-        uint2 words = __ldg(static_cast<const uint2 *>(from));
-        to[0] = words.x;
-        to[1] = words.y;
-    } else {
-        to[0] = __ldg(static_cast<const unsigned int *>(from));
-    }
+    if (bytes == 4)
+        return __ldg(static_cast<const unsigned int *>(from));
+    if (bytes == 2)
+        return __ldg(static_cast<const unsigned short *>(from));
+    return __ldg(static_cast<const unsigned char *>(from));
 }
 
-static __device__ inline void leat__words_store(void *to, const uint32_t from[],
-                                                int n)
+static __device__ inline void leat__device_store(void *to, uint32_t word,
+                                                 int bytes)
 {
-    (void)n;
-    *static_cast<uint4 *>(to) = make_uint4(from[0], from[1], from[2], from[3]);
+    if (bytes == 4)
+        *static_cast<uint32_t *>(to) = word;
+    else if (bytes == 2)
+        *static_cast<uint16_t *>(to) = static_cast<uint16_t>(word);
+    else
+        *static_cast<unsigned char *>(to) = static_cast<unsigned char>(word);
 }
 
-/* The device's own rounding, to nearest and ties to even, with leat's NaN. */
-static __device__ inline uint16_t leat__device_float16(float value)
+/* Volatile, or else every use of a product has parameters of its own to load.
+ */
+static __device__ inline uint64_t leat__device_product(uint32_t a, uint32_t b)
 {
-    uint16_t half;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
-    return value == value ? half : (uint16_t)0x7e00;
+    uint64_t product;
+    asm volatile("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+    return product;
+}
+
+static __device__ inline leat_device_choice
+leat__device_choice_load(const leat_device_choice *from)
+{
+    uint4 words = __ldg(reinterpret_cast<const uint4 *>(from));
+    leat_device_choice choice;
+    choice.h_off = static_cast<int32_t>(words.x);
+    choice.w_off = static_cast<int32_t>(words.y);
+    choice.mirror = words.z;
+    choice.is_zero = words.w;
+    return choice;
+}
+
+/*
+ * The device rounds to nearest and ties to even itself, but has a NaN of its
+ * own: as a signed number the only half that is more than leat's.
+ */
+static __device__ inline uint32_t leat__device_halves(leat_dtype type,
+                                                      float low, float high)
+{
+#if __CUDA_ARCH__ >= 800
+    uint32_t word;
+    if (type == LEAT_FLOAT16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return __vmins2(word, type == LEAT_FLOAT16 ? 0x7e007e00 : 0x7fc07fc0);
+#else
+    if (type == LEAT_FLOAT16)
+        return leat__float16(low) | (uint32_t)leat__float16(high) << 16;
+    return leat__bfloat16(low) | (uint32_t)leat__bfloat16(high) << 16;
+#endif
 }
 
 #include "device/transform_batch.h"
 #include "transform_cuda.h"
 
-#define BLOCK 256
+/* Blocks that a processor is to have at once: at least three quarters of its
+   threads, of which there are 1024, 1536 or 2048. */
+#if __CUDA_ARCH__ < 800
+#define BLOCKS 3
+#elif (__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1100
+#define BLOCKS 5
+#else
+#define BLOCKS 6
+#endif
 
-template <leat_dtype type>
-static __global__ void __launch_bounds__(BLOCK)
+/* A block has neighbouring images, which share what they need of the mean. */
+template <leat_dtype type, leat__transform_way way, bool has_image>
+static __global__ void __launch_bounds__(LEAT__WARPS *LEAT__LANES, BLOCKS)
     transform(const leat__transform_batch batch)
 {
-    int64_t thread = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    leat__transform_batch_work_as(&batch, thread, type);
+    const leat__transform_kind kind = {type, way, has_image, 0};
+    uint32_t image =
+        (blockIdx.y * blockDim.x + threadIdx.x) / (unsigned)LEAT__LANES;
+    if (image < batch.job.images)
+        leat__transform_work(&batch, kind, image, blockIdx.x,
+                             threadIdx.x % LEAT__LANES);
 }
 
-static const void *find_kernel(leat_dtype type)
+template <leat_dtype type, bool has_image>
+static const void *find_kernel(leat__transform_way way)
 {
-    if (type == LEAT_FLOAT32)
-        return (const void *)transform<LEAT_FLOAT32>;
-    if (type == LEAT_FLOAT16)
-        return (const void *)transform<LEAT_FLOAT16>;
-    if (type == LEAT_BFLOAT16)
-        return (const void *)transform<LEAT_BFLOAT16>;
-    return (const void *)transform<LEAT_UINT8>;
+    if (way == LEAT__SAME_ORDER)
+        return (const void *)transform<type, LEAT__SAME_ORDER, has_image>;
+    if (way == LEAT__TO_PLANES)
+        return (const void *)transform<type, LEAT__TO_PLANES, has_image>;
+    if (way == LEAT__INTERLEAVED)
+        return (const void *)transform<type, LEAT__INTERLEAVED, has_image>;
+    if (way == LEAT__FROM_PLANES)
+        return (const void *)transform<type, LEAT__FROM_PLANES, has_image>;
+    return (const void *)transform<type, LEAT__ANY_ORDER, has_image>;
 }
 
-/* The runtime loads a kernel lazily: with the first call that asks for it. */
+template <leat_dtype type>
+static const void *find_kernel(const leat_device_transform *job,
+                               leat__transform_way way)
+{
+    return job->mean ? find_kernel<type, true>(way)
+                     : find_kernel<type, false>(way);
+}
+
+static const void *find_kernel(const leat_device_transform *job,
+                               leat__transform_way way)
+{
+    if (job->top_type == LEAT_FLOAT32)
+        return find_kernel<LEAT_FLOAT32>(job, way);
+    if (job->top_type == LEAT_FLOAT16)
+        return find_kernel<LEAT_FLOAT16>(job, way);
+    if (job->top_type == LEAT_BFLOAT16)
+        return find_kernel<LEAT_BFLOAT16>(job, way);
+    return find_kernel<LEAT_UINT8, false>(way);
+}
+
+/*
+ * The runtime loads a kernel lazily: with the first call that asks for it. The
+ * way is the batches' to say, so that all ways are loaded.
+ */
 extern "C" cudaError_t
 leat__cuda_transform_load(const leat_device_transform *job)
 {
-    cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, find_kernel(job->top_type));
+    static const leat__transform_way ways[] = {
+        LEAT__SAME_ORDER, LEAT__TO_PLANES, LEAT__INTERLEAVED, LEAT__FROM_PLANES,
+        LEAT__ANY_ORDER};
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < 5 && error == cudaSuccess; i++) {
+        cudaFuncAttributes attributes;
+        error = cudaFuncGetAttributes(&attributes, find_kernel(job, ways[i]));
+    }
+    return error;
 }
 
 extern "C" cudaError_t
@@ -78,11 +157,11 @@ leat__cuda_transform_launch(const leat_device_transform *job,
 {
     leat__transform_batch batch;
     leat__transform_batch_init(&batch, job);
-    int64_t threads = leat__transform_batch_threads(&batch);
-    if (threads == 0)
+    if (job->images == 0 || batch.count == 0)
         return cudaSuccess;
+    uint32_t warps = leat__transform_warps(job);
     void *arguments[] = {&batch};
-    dim3 blocks((unsigned)((threads + BLOCK - 1) / BLOCK));
-    return cudaLaunchKernel(find_kernel(job->top_type), blocks, dim3(BLOCK),
-                            arguments, 0, stream);
+    dim3 grid(batch.warps, (unsigned)((job->images + warps - 1) / warps));
+    return cudaLaunchKernel(find_kernel(job, batch.way), grid,
+                            dim3(warps * LEAT__LANES), arguments, 0, stream);
 }

@@ -1,16 +1,24 @@
 /*
  * transform_batch.h: a whole batch of uint8 crops on its way to the top, as a
- * device does it: many threads, each with 16 bytes of the top.
+ * device does it: a warp of 32 lanes takes a few rows of an image.
  *
- * Shared with device kernels as transform_job.h is: the work of a thread is one
- * function of batch and thread index, index arithmetic and tails included.
+ * Shared with device kernels as transform_job.h is: the work of a lane is one
+ * function of batch, image, unit, piece and lane, index arithmetic included.
+ * No lane needs another.
  *
- * A thread goes by quads, four neighbouring elements of the top. Four that lie
- * in one run, a stretch along which pixels and means are neighbours too, are
- * loaded in words: whole aligned words, of which those that straddle two are
- * shifted together. A quad at the end of a run goes element by element. Where
- * the top has the pixels' order and nothing is mirrored, the thread's pixels
- * are one load.
+ * DESIGN. A row of the top is contiguous, so a warp writes it in words of 4
+ * bytes, one float or two halves or four bytes, 32 neighbours at once; the few
+ * elements before the first whole word of a row and after its last are written
+ * one by one. Pixels are read byte by byte: where the next element's pixel lies
+ * depends on the layouts and on mirroring alone, as a step that is known when
+ * compiling. So the loads of a lane, of which 8 are in flight, differ by
+ * constants, and no word is divided between two rows.
+ *
+ * Where tops interleave three channels, every third element has the same
+ * channel: three addresses and three means serve a whole pass. Rows of other
+ * numbers of channels that change their order divide for every element.
+ *
+ * Rows that follow one another in pixels and top alike, with one mean, are one.
  */
 #ifndef LEAT_DEVICE_TRANSFORM_BATCH_H
 #define LEAT_DEVICE_TRANSFORM_BATCH_H
@@ -28,458 +36,617 @@
 /* Device kernels bring their own of these. */
 #ifndef LEAT__DEVICE_UNROLL
 #define LEAT__DEVICE_UNROLL
+#define LEAT__DEVICE_LOOP
 #include <assert.h>
 
-/* `n` words, 1, 2 or 4, from or to a multiple of their size. */
-static inline void leat__words_load(uint32_t to[], const void *from, int n)
+/* 1, 2 or 4 bytes from a multiple of their size, the first one lowest. */
+static inline uint32_t leat__device_load(const void *from, int bytes)
 {
-    assert((uintptr_t)from % ((uintptr_t)n * 4) == 0);
-    memcpy(to, from, (size_t)n * 4);
+    uint32_t word = 0;
+    assert((uintptr_t)from % (uintptr_t)bytes == 0);
+    memcpy(&word, from, (size_t)bytes);
+    return word;
 }
 
-static inline void leat__words_store(void *to, const uint32_t from[], int n)
+static inline void leat__device_store(void *to, uint32_t word, int bytes)
 {
-    assert((uintptr_t)to % ((uintptr_t)n * 4) == 0);
-    memcpy(to, from, (size_t)n * 4);
+    assert((uintptr_t)to % (uintptr_t)bytes == 0);
+    memcpy(to, &word, (size_t)bytes);
 }
 
-static inline uint16_t leat__device_float16(float value)
+static inline uint64_t leat__device_product(uint32_t a, uint32_t b)
 {
-    return leat__float16(value);
+    return (uint64_t)a * b;
+}
+
+static inline leat_device_choice
+leat__device_choice_load(const leat_device_choice *from)
+{
+    return *from;
+}
+
+/* Two floats as FLOAT16 or BFLOAT16, the first one in the lower half. */
+static inline uint32_t leat__device_halves(leat_dtype type, float low,
+                                           float high)
+{
+    if (type == LEAT_FLOAT16)
+        return leat__float16(low) | (uint32_t)leat__float16(high) << 16;
+    return leat__bfloat16(low) | (uint32_t)leat__bfloat16(high) << 16;
 }
 #endif
 
-/* What holds for all threads. */
+enum {
+    LEAT__LANES = 32, /* of a warp */
+    LEAT__WARPS = 8,  /* of a block at most, each with an image */
+    LEAT__UNIT =
+        10240, /* bytes of a plane, read and written by a warp, about */
+    LEAT__PIECE = 6144, /* of a longer row */
+};
+
+/* How the order of axes changes. */
+typedef enum leat__transform_way {
+    LEAT__SAME_ORDER,  /* NCHW to NCHW, or a single channel */
+    LEAT__TO_PLANES,   /* three channels, NHWC to NCHW */
+    LEAT__INTERLEAVED, /* three channels, NHWC to NHWC */
+    LEAT__FROM_PLANES, /* three channels, NCHW to NHWC */
+    LEAT__ANY_ORDER    /* everything else */
+} leat__transform_way;
+
+/* What is known when compiling. */
+typedef struct leat__transform_kind {
+    leat_dtype type; /* of the top */
+    leat__transform_way way;
+    int has_image; /* the mean is an image */
+    int sign;      /* -1: mirrored, 1: not */
+} leat__transform_kind;
+
+/* What holds for all lanes. */
 typedef struct leat__transform_batch {
     leat_device_transform job;
-    int64_t total;     /* elements */
-    uint32_t count;    /* of an image */
-    uint32_t row;      /* elements along which the top runs: w, or w and c */
-    uint32_t rows;     /* of a plane: the height */
-    uint32_t plane;    /* NCHW: of a channel; NHWC: of the image */
+    leat__transform_way way;
+    uint32_t count;    /* elements of an image */
     uint32_t channels; /* that interleave in the top */
-    int is_same_order; /* of pixels and top */
-    leat__divisor by_count;
-    leat__divisor by_row;
-    leat__divisor by_rows;
+    uint32_t row;      /* elements along which the top runs: w, or w and c */
+    uint32_t minus_row;
+    uint32_t rows;       /* of a plane */
+    uint32_t planes;     /* of the top, each with rows of its own */
+    uint32_t unit;       /* rows of a plane that a unit has */
+    uint32_t units;      /* along a plane */
+    uint32_t piece;      /* columns of a unit */
+    uint32_t pieces;     /* along a row; more than one only if units are rows */
+    uint32_t warps;      /* units of an image, each the work of a warp */
+    uint32_t reciprocal; /* of the row, in 2^-31; 0 if units are rows */
+    uint32_t jump;       /* bytes of pixels, if mirrored */
+    uint32_t mean_jump;  /* bytes of a mean image */
+    uint32_t mean_turn;  /* likewise, if mirrored */
+    leat__divisor by_units;
+    leat__divisor by_pieces;
     leat__divisor by_channels;
 } leat__transform_batch;
 
-/* Where a thread is: an image, and an element of its top. */
-typedef struct leat__transform_cursor {
-    const unsigned char *pixels; /* of the image */
-    leat_device_choice choice;
-    int64_t image;
-    uint32_t c; /* NCHW: the channel; NHWC: 0 */
-    uint32_t h;
-    uint32_t x; /* in the row */
-} leat__transform_cursor;
+/*
+ * Rows of one plane, as far as they follow one another in the top. An element's
+ * pixel lies where its number tells, and a jump further for each row before it.
+ */
+typedef struct leat__transform_strip {
+    const unsigned char *pixels; /* of element 0 */
+    const float *mean;           /* of it, or of its channel; NULL: none */
+    char *top;                   /* its place */
+    uint32_t length;             /* elements */
+    uint32_t rows;
+} leat__transform_strip;
+
+static inline leat__transform_way
+leat__transform_way_of(const leat_device_transform *job)
+{
+    if (job->channels == 1 ||
+        (job->layout == LEAT_NCHW && job->pixel_layout == LEAT_NCHW))
+        return LEAT__SAME_ORDER;
+    if (job->channels != 3)
+        return LEAT__ANY_ORDER;
+    if (job->layout == LEAT_NCHW)
+        return LEAT__TO_PLANES;
+    return job->pixel_layout == LEAT_NHWC ? LEAT__INTERLEAVED
+                                          : LEAT__FROM_PLANES;
+}
+
+/* Elements in a word of the top. */
+static LEAT__DEVICE_FUNCTION inline int leat__transform_pack(leat_dtype type)
+{
+    return type == LEAT_FLOAT32 ? 1 : type == LEAT_UINT8 ? 4 : 2;
+}
+
+static inline uint32_t leat__divide_up(uint32_t dividend, uint32_t divisor)
+{
+    return dividend / divisor + (dividend % divisor > 0);
+}
+
+/* Into units of about so many elements, rows or pieces of rows. */
+static inline void leat__transform_divide(leat__transform_batch *batch,
+                                          uint32_t unit, uint32_t piece)
+{
+    uint32_t width = (uint32_t)batch->job.width;
+    batch->unit = leat__divide_up(unit, batch->row);
+    batch->units = leat__divide_up(batch->rows, batch->unit);
+    batch->piece = leat__divide_up(piece, batch->channels);
+    batch->pieces = leat__divide_up(width, batch->piece);
+    batch->warps = batch->units * batch->pieces;
+    if (batch->way == LEAT__SAME_ORDER)
+        batch->warps *= batch->planes;
+    batch->reciprocal = batch->unit > 1 ? (1u << 31) / batch->row + 1 : 0;
+    batch->by_units = leat__divisor_of(batch->units);
+    batch->by_pieces = leat__divisor_of(batch->pieces);
+}
 
 static inline void leat__transform_batch_init(leat__transform_batch *batch,
                                               const leat_device_transform *job)
 {
     uint32_t width = (uint32_t)job->width;
+    uint32_t height = (uint32_t)job->height;
     uint32_t channels = (uint32_t)job->channels;
     int is_planar = job->layout == LEAT_NCHW || channels == 1;
     memset(batch, 0, sizeof(*batch));
     batch->job = *job;
-    batch->rows = (uint32_t)job->height;
-    batch->count = channels * batch->rows * width;
-    batch->row = is_planar ? width : width * channels;
-    batch->plane = batch->row * batch->rows;
+    batch->way = leat__transform_way_of(job);
+    batch->count = channels * height * width;
     batch->channels = is_planar ? 1 : channels;
-    batch->total = job->images * (int64_t)batch->count;
-    batch->is_same_order = channels == 1 || job->pixel_layout == job->layout;
-    batch->by_count = leat__divisor_of(batch->count);
-    batch->by_row = leat__divisor_of(batch->row);
-    batch->by_rows = leat__divisor_of(batch->rows);
-    batch->by_channels = leat__divisor_of(batch->channels);
-}
-
-/* Elements of the top in 16 bytes. */
-static inline int leat__transform_lanes(leat_dtype top_type)
-{
-    return top_type == LEAT_FLOAT32 ? 4 : top_type == LEAT_UINT8 ? 16 : 8;
-}
-
-/* How many threads a batch takes. */
-static inline int64_t
-leat__transform_batch_threads(const leat__transform_batch *batch)
-{
-    int lanes = leat__transform_lanes(batch->job.top_type);
-    return (batch->total + lanes - 1) / lanes;
-}
-
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_open_image(const leat__transform_batch *batch,
-                           leat__transform_cursor *at)
-{
-    const leat_device_transform *job = &batch->job;
-    uint32_t words[4];
-    leat__words_load(words, &job->choices[at->image], 4);
-    at->choice.h_off = (int32_t)words[0];
-    at->choice.w_off = (int32_t)words[1];
-    at->choice.mirror = words[2];
-    at->choice.is_zero = words[3];
-    at->pixels = job->pixels + at->image * (int64_t)batch->count;
-}
-
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_seek(const leat__transform_batch *batch, int64_t element,
-                     leat__transform_cursor *at)
-{
-    /* Divisions of 32 bits are many times faster, if they suffice. */
-    at->image = element <= (int64_t)UINT32_MAX
-                    ? (int64_t)leat__divide((uint32_t)element, &batch->by_count)
-                    : element / (int64_t)batch->count;
-    uint32_t rest = (uint32_t)(element - at->image * (int64_t)batch->count);
-    uint32_t row = leat__divide(rest, &batch->by_row);
-    at->x = rest - row * batch->row;
-    at->c = leat__divide(row, &batch->by_rows);
-    at->h = row - at->c * batch->rows;
-    leat__transform_open_image(batch, at);
-}
-
-/* Advances by a few elements; after the last image the result is undefined. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_skip(const leat__transform_batch *batch,
-                     leat__transform_cursor *at, uint32_t elements)
-{
-    at->x += elements;
-    while (at->x >= batch->row && at->image < batch->job.images) {
-        at->x -= batch->row;
-        if (++at->h < batch->rows)
-            continue;
-        at->h = 0;
-        if (++at->c * batch->plane < batch->count)
-            continue;
-        at->c = 0;
-        if (++at->image < batch->job.images)
-            leat__transform_open_image(batch, at);
+    batch->row = width * batch->channels;
+    batch->minus_row = 0 - batch->row;
+    batch->planes = is_planar ? channels : 1;
+    batch->rows = height;
+    if (batch->way == LEAT__SAME_ORDER && !job->mean && job->mean_values <= 1) {
+        /* Nothing tells channels from rows. */
+        batch->rows *= channels;
+        batch->planes = 1;
     }
+    int step = job->pixel_layout == LEAT_NHWC ? job->channels : 1;
+    batch->jump = 2 * (uint32_t)step * width;
+    batch->mean_jump = 4 * ((uint32_t)job->mean_width - width);
+    batch->mean_turn = 4 * ((uint32_t)job->mean_width + width);
+    batch->by_channels = leat__divisor_of(batch->channels);
+    uint32_t size = job->top_type == LEAT_FLOAT32 ? 4
+                    : job->top_type == LEAT_UINT8 ? 1
+                                                  : 2;
+    leat__transform_divide(batch, LEAT__UNIT / (1 + size), LEAT__PIECE);
 }
 
-/* Elements from here on whose pixels and means are neighbours. */
-static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__transform_run(const leat__transform_batch *batch,
-                    const leat__transform_cursor *at)
+/* Warps of a block. */
+static inline uint32_t leat__transform_warps(const leat_device_transform *job)
 {
-    if (at->choice.mirror || !batch->is_same_order || batch->job.mean)
-        return batch->row - at->x;
-    return batch->plane - at->h * batch->row - at->x;
+    return job->images < LEAT__WARPS ? (uint32_t)job->images : LEAT__WARPS;
 }
 
-/* The channel and the column of the crop that an element has. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_place(const leat__transform_batch *batch,
-                      const leat__transform_cursor *at, uint32_t *c,
-                      uint32_t *w)
+/*
+ * Loads of pixels that a lane has in flight, besides as many of a mean image:
+ * what 40 registers have room for. Whole words, and a multiple of three
+ * channels.
+ */
+static LEAT__DEVICE_FUNCTION inline int
+leat__transform_loads(leat__transform_kind kind)
 {
-    *w = leat__divide(at->x, &batch->by_channels);
-    *c = at->c + at->x - *w * batch->channels;
-    if (at->choice.mirror)
-        *w = (uint32_t)batch->job.width - 1 - *w;
+    if (kind.way == LEAT__ANY_ORDER)
+        return leat__transform_pack(kind.type);
+    if (kind.way == LEAT__INTERLEAVED || kind.way == LEAT__FROM_PLANES) {
+        if (kind.type == LEAT_FLOAT32)
+            return kind.has_image ? 3 : 9;
+        return kind.has_image ? 6 : 12;
+    }
+    if (kind.type == LEAT_UINT8)
+        return kind.way == LEAT__SAME_ORDER ? 16 : 8;
+    return kind.has_image && kind.way == LEAT__TO_PLANES ? 2 : 8;
 }
 
+/* Whether the channels of the pixels are neighbours. */
+static LEAT__DEVICE_FUNCTION inline int
+leat__transform_is_nhwc(const leat__transform_batch *batch,
+                        leat__transform_way way)
+{
+    if (way == LEAT__ANY_ORDER)
+        return batch->job.pixel_layout == LEAT_NHWC;
+    return way == LEAT__TO_PLANES || way == LEAT__INTERLEAVED;
+}
+
+/* Whether pixels or means of a row are not where those before it lead. */
+static LEAT__DEVICE_FUNCTION inline int
+leat__transform_jumps(leat__transform_kind kind)
+{
+    return kind.sign < 0 || kind.has_image || kind.way == LEAT__ANY_ORDER;
+}
+
+/* How many rows of the strip are before that of an element. */
 static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__transform_pixel(const leat__transform_batch *batch,
-                      const leat__transform_cursor *at)
+leat__transform_row_of(const leat__transform_batch *batch, uint32_t element)
+{
+    return (uint32_t)(leat__device_product(element * 2, batch->reciprocal) >>
+                      32);
+}
+
+/* From a pixel to the next of its channel, unless mirrored. */
+static LEAT__DEVICE_FUNCTION inline int
+leat__transform_step(const leat__transform_batch *batch,
+                     leat__transform_way way)
+{
+    if (!leat__transform_is_nhwc(batch, way))
+        return 1;
+    return way == LEAT__ANY_ORDER ? batch->job.channels : 3;
+}
+
+/* What a unit has of a plane of the top. */
+static LEAT__DEVICE_FUNCTION inline leat__transform_strip
+leat__transform_open(const leat__transform_batch *batch,
+                     leat__transform_kind kind, int64_t image,
+                     const leat_device_choice *choice, uint32_t plane,
+                     uint32_t row, uint32_t column)
 {
     const leat_device_transform *job = &batch->job;
     uint32_t width = (uint32_t)job->width;
-    uint32_t c, w;
-    if (at->choice.is_zero)
-        return 0;
-    leat__transform_place(batch, at, &c, &w);
-    if (job->pixel_layout == LEAT_NHWC)
-        return at->pixels[(at->h * width + w) * (uint32_t)job->channels + c];
-    return at->pixels[(c * (uint32_t)job->height + at->h) * width + w];
+    uint32_t from = choice->mirror ? width - 1 - column : column;
+    uint32_t columns =
+        batch->piece < width - column ? batch->piece : width - column;
+    uint32_t plane_row = plane * batch->rows + row;
+    int64_t first = image * (int64_t)batch->count;
+    int step = leat__transform_step(batch, kind.way);
+    leat__transform_strip strip;
+    strip.rows =
+        batch->unit < batch->rows - row ? batch->unit : batch->rows - row;
+    strip.length = strip.rows * columns * batch->channels;
+    strip.pixels = job->pixels + first +
+                   (leat__transform_is_nhwc(batch, kind.way)
+                        ? (row * width + from) * (uint32_t)step + plane
+                        : plane_row * width + from);
+    strip.top = (char *)job->top +
+                (first + plane_row * batch->row + column * batch->channels) *
+                    (4 / leat__transform_pack(kind.type));
+    strip.mean = NULL;
+    if (kind.has_image)
+        strip.mean = job->mean +
+                     (plane * (int64_t)job->mean_height + row + choice->h_off) *
+                         job->mean_width +
+                     choice->w_off + from;
+    else if (job->mean_value)
+        strip.mean = job->mean_value + (job->mean_values > 1 ? plane : 0);
+    return strip;
 }
 
-/* Where the mean of that element lies, or of the one to the right of it. */
-static LEAT__DEVICE_FUNCTION inline const float *
-leat__transform_mean_at(const leat_device_transform *job,
-                        const leat__transform_cursor *at, uint32_t c,
-                        uint32_t w)
-{
-    size_t row =
-        (size_t)c * (size_t)job->mean_height + at->h + (size_t)at->choice.h_off;
-    return job->mean + row * (size_t)job->mean_width + w +
-           (size_t)at->choice.w_off;
-}
+/* What an element comes from. */
+typedef struct leat__transform_source {
+    const unsigned char *pixel;
+    const float *mean; /* in the mean image */
+    float value;       /* the mean, without such an image */
+} leat__transform_source;
 
-static LEAT__DEVICE_FUNCTION inline float
-leat__transform_mean(const leat__transform_batch *batch,
-                     const leat__transform_cursor *at)
+/* That of an element as if no row before its own had a jump. */
+static LEAT__DEVICE_FUNCTION inline leat__transform_source
+leat__transform_source_of(const leat__transform_batch *batch,
+                          const leat__transform_strip *strip,
+                          leat__transform_kind kind, uint32_t element)
 {
     const leat_device_transform *job = &batch->job;
-    uint32_t c, w;
-    leat__transform_place(batch, at, &c, &w);
-    if (job->mean)
-        return *leat__transform_mean_at(job, at, c, w);
-    return job->mean_value[job->mean_values > 1 ? c : 0];
-}
-
-/* Four bytes from anywhere within the batch's pixels. */
-static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__transform_bytes(const leat__transform_batch *batch,
-                      const unsigned char *from)
-{
-    const unsigned char *pixels = batch->job.pixels;
-    uint32_t word[2];
-    uint32_t over = (uint32_t)((uintptr_t)from & 3);
-    if (over == 0) {
-        leat__words_load(word, from, 1);
-        return word[0];
+    int step = leat__transform_step(batch, kind.way) * kind.sign;
+    uint32_t w = element;
+    uint32_t c = 0; /* above that of the strip */
+    if (kind.way == LEAT__INTERLEAVED || kind.way == LEAT__FROM_PLANES) {
+        w = element / 3;
+        c = element - w * 3;
+    } else if (kind.way == LEAT__ANY_ORDER) {
+        w = leat__divide(element, &batch->by_channels);
+        c = element - w * batch->channels;
     }
-    /* No byte that is not the batch's, not even for a moment. */
-    if (from - pixels < 4 || batch->job.pixels + batch->total - from < 8)
-        return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-               (uint32_t)from[3] << 24;
-    leat__words_load(&word[0], from - over, 1);
-    leat__words_load(&word[1], from - over + 4, 1);
-    return (uint32_t)(((uint64_t)word[1] << 32 | word[0]) >> 8 * over);
+    leat__transform_source source = {strip->pixels + (int64_t)(int)w * step,
+                                     NULL, 0};
+    source.pixel += leat__transform_is_nhwc(batch, kind.way)
+                        ? c
+                        : c * (uint32_t)job->height * (uint32_t)job->width;
+    if (kind.has_image)
+        source.mean = strip->mean + (int64_t)(int)w * kind.sign +
+                      (int64_t)c * job->mean_height * job->mean_width;
+    else if (kind.type != LEAT_UINT8 && strip->mean)
+        source.value = strip->mean[job->mean_values > 1 ? c : 0];
+    return source;
 }
 
-static LEAT__DEVICE_FUNCTION inline uint32_t leat__reversed(uint32_t word)
+/* The source `n` elements on, from those of three neighbours, or of one. */
+static LEAT__DEVICE_FUNCTION inline leat__transform_source
+leat__transform_source_at(const leat__transform_source sources[3],
+                          leat__transform_kind kind, int n)
 {
-    return word << 24 | (word & 0xff00) << 8 | (word >> 8 & 0xff00) |
-           word >> 24;
+    leat__transform_way way = kind.way;
+    int channels = way == LEAT__INTERLEAVED || way == LEAT__FROM_PLANES ? 3 : 1;
+    int step = way == LEAT__TO_PLANES || way == LEAT__INTERLEAVED ? 3 : 1;
+    leat__transform_source source = sources[n % channels];
+    source.pixel += n / channels * step * kind.sign;
+    if (way == LEAT__INTERLEAVED && kind.sign > 0)
+        source.pixel = sources[0].pixel + n;
+    if (kind.has_image)
+        source.mean += n / channels * kind.sign;
+    return source;
 }
 
-/* The pixels of a quad within a run, the first one lowest. */
+/* What the jumps of all rows before an element's make, in bytes. */
+typedef struct leat__transform_distance {
+    uint64_t pixel;
+    uint64_t mean;
+} leat__transform_distance;
+
+static LEAT__DEVICE_FUNCTION inline leat__transform_distance
+leat__transform_distance_of(const leat__transform_batch *batch,
+                            leat__transform_kind kind, uint32_t row)
+{
+    leat__transform_distance distance = {0, 0};
+    if (kind.sign < 0)
+        distance.pixel = leat__device_product(row, batch->jump);
+    if (kind.has_image)
+        distance.mean = leat__device_product(
+            row, kind.sign < 0 ? batch->mean_turn : batch->mean_jump);
+    return distance;
+}
+
+/* An element's source in its row. */
+static LEAT__DEVICE_FUNCTION inline leat__transform_source
+leat__transform_jump(leat__transform_kind kind, leat__transform_source source,
+                     leat__transform_distance distance)
+{
+    source.pixel += distance.pixel;
+    if (kind.has_image) {
+        const void *mean = (const char *)source.mean + distance.mean;
+        source.mean = (const float *)mean;
+    }
+    return source;
+}
+
+/* The mean of an element. */
+static LEAT__DEVICE_FUNCTION inline float
+leat__transform_mean(const leat__transform_source *source,
+                     leat__transform_kind kind)
+{
+    float mean;
+    if (!kind.has_image)
+        return source->value;
+    uint32_t word = leat__device_load(source->mean, 4);
+    memcpy(&mean, &word, sizeof(mean));
+    return mean;
+}
+
+/* An element in the top's type; what UINT8 tops have are the pixels. */
+static LEAT__DEVICE_FUNCTION inline float
+leat__transform_value(uint32_t pixel, float mean, float scale)
+{
+    return ((float)(pixel & 0xff) - mean) * scale;
+}
+
+/* A word of the top from the pixels of its elements and their means. */
 static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__transform_pixels(const leat__transform_batch *batch,
-                       const leat__transform_cursor *at)
+leat__transform_word(leat_dtype type, const uint32_t pixels[],
+                     const float mean[], float scale)
 {
-    uint32_t row = (at->c * batch->rows + at->h) * batch->row;
-    if (at->choice.is_zero)
-        return 0;
-    if (batch->is_same_order && !at->choice.mirror)
-        return leat__transform_bytes(batch, at->pixels + row + at->x);
-    if (batch->is_same_order && batch->channels == 1)
-        return leat__reversed(leat__transform_bytes(
-            batch, at->pixels + row + batch->row - 4 - at->x));
-    leat__transform_cursor one = *at;
-    uint32_t word = 0;
-    LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 4; i++, one.x++)
-        word |= leat__transform_pixel(batch, &one) << 8 * i;
+    uint32_t word;
+    if (type == LEAT_UINT8)
+        return pixels[0] +
+               256 * (pixels[1] + 256 * (pixels[2] + 256 * pixels[3]));
+    float value = leat__transform_value(pixels[0], mean[0], scale);
+    if (type != LEAT_FLOAT32)
+        return leat__device_halves(
+            type, value, leat__transform_value(pixels[1], mean[1], scale));
+    memcpy(&word, &value, sizeof(word));
     return word;
 }
 
-/* Four floats of the mean's from anywhere, by whole aligned words. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_floats(const leat_device_transform *job, const float *from,
-                       uint32_t out[4])
+/*
+ * A lane's words of a pass, every 32nd from that of `element` on, but for those
+ * that two rows share. All loads come before all stores.
+ */
+static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
+    const leat__transform_batch *batch, const leat__transform_strip *strip,
+    leat__transform_kind kind, const leat__transform_source sources[3],
+    uint32_t element, char *top)
 {
-    uint32_t word[8];
-    uint32_t over = (uint32_t)((uintptr_t)from / 4 & 3);
-    size_t size = (size_t)job->channels * (size_t)job->mean_height *
-                  (size_t)job->mean_width;
-    if (over > 0 && (from - job->mean < 4 || job->mean + size - from < 8)) {
-        LEAT__DEVICE_UNROLL
-        for (int i = 0; i < 4; i++)
-            leat__words_load(&out[i], from + i, 1);
-        return;
-    }
-    leat__words_load(word, from - over, 4);
-    word[4] = word[5] = word[6] = word[7] = 0;
-    if (over > 0)
-        leat__words_load(word + 4, from - over + 4, 4);
+    enum { MOST = 16 };
+    const int pack = leat__transform_pack(kind.type);
+    const int loads = leat__transform_loads(kind);
+    const int is_value = !kind.has_image && kind.way != LEAT__ANY_ORDER;
+    uint32_t pixels[MOST + 3];
+    float mean[MOST + 3];
+    int is_whole[MOST];
     LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 6; i++)
-        word[i] = over & 1 ? word[i + 1] : word[i];
-    LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 4; i++)
-        out[i] = over & 2 ? word[i + 2] : word[i];
-}
-
-/* The means of a quad within a run. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_means(const leat__transform_batch *batch,
-                      const leat__transform_cursor *at, float out[4])
-{
-    const leat_device_transform *job = &batch->job;
-    if (batch->channels > 1) {
-        leat__transform_cursor one = *at;
-        LEAT__DEVICE_UNROLL
-        for (int i = 0; i < 4; i++, one.x++)
-            out[i] = leat__transform_mean(batch, &one);
-        return;
-    }
-    if (!job->mean) {
-        float value = leat__transform_mean(batch, at);
-        LEAT__DEVICE_UNROLL
-        for (int i = 0; i < 4; i++)
-            out[i] = value;
-        return;
-    }
-    uint32_t word[4];
-    uint32_t w = at->choice.mirror ? batch->row - 4 - at->x : at->x;
-    leat__transform_floats(job, leat__transform_mean_at(job, at, at->c, w),
-                           word);
-    LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 4; i++) {
-        uint32_t bits = at->choice.mirror ? word[3 - i] : word[i];
-        memcpy(&out[i], &bits, sizeof(bits));
-    }
-}
-
-/* A quad in progress: its pixels, their means, and which of them are 0. */
-typedef struct leat__transform_quad {
-    uint32_t pixels;
-    float mean[4];
-    uint32_t zeros; /* a bit for each */
-} leat__transform_quad;
-
-/* Goes to the next quad, the pixels of which may be here already. */
-static LEAT__DEVICE_FUNCTION inline leat__transform_quad
-leat__transform_take(const leat__transform_batch *batch,
-                     leat__transform_cursor *at, int is_loaded, uint32_t pixels)
-{
-    const leat_device_transform *job = &batch->job;
-    int has_mean = job->mean || job->mean_value;
-    leat__transform_quad quad = {0, {0, 0, 0, 0}, 0};
-    if (leat__transform_run(batch, at) >= 4) {
-        quad.pixels = is_loaded ? pixels : leat__transform_pixels(batch, at);
-        if (has_mean)
-            leat__transform_means(batch, at, quad.mean);
-        quad.zeros = at->choice.is_zero ? 15 : 0;
-        leat__transform_skip(batch, at, 4);
-        return quad;
-    }
-    /* Each comes in above those before it: registers have no index. */
-    for (int i = 0; i < 4; i++) {
-        quad.pixels >>= 8;
-        quad.zeros >>= 1;
-        quad.mean[0] = quad.mean[1];
-        quad.mean[1] = quad.mean[2];
-        quad.mean[2] = quad.mean[3];
-        if (at->image >= job->images)
+    for (int i = 0; i < loads; i += pack) {
+        uint32_t at = element + (uint32_t)(i * LEAT__LANES);
+        leat__transform_distance distance = {0, 0};
+        is_whole[i] = at + (uint32_t)pack <= strip->length;
+        if (leat__transform_jumps(kind)) {
+            uint32_t row = leat__transform_row_of(batch, at);
+            distance = leat__transform_distance_of(batch, kind, row);
+            if (pack > 1 &&
+                row * batch->minus_row + at + (uint32_t)pack > batch->row)
+                is_whole[i] = 0;
+        }
+        if (!is_whole[i])
             continue;
-        quad.pixels |= leat__transform_pixel(batch, at) << 24;
-        if (has_mean)
-            quad.mean[3] = leat__transform_mean(batch, at);
-        quad.zeros |= at->choice.is_zero ? 8 : 0;
-        leat__transform_skip(batch, at, 1);
-    }
-    return quad;
-}
-
-static LEAT__DEVICE_FUNCTION inline float
-leat__transform_value(const leat__transform_batch *batch,
-                      const leat__transform_quad *quad, int i)
-{
-    float x = (float)(quad->pixels >> 8 * i & 0xff);
-    if (quad->zeros >> i & 1)
-        return 0;
-    return (x - quad->mean[i]) * batch->job.scale;
-}
-
-/* The quad in the top's type, in as many words as that takes. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_cast(const leat__transform_batch *batch,
-                     const leat__transform_quad *quad, leat_dtype type,
-                     uint32_t out[])
-{
-    uint32_t bits[4];
-    if (type == LEAT_UINT8) {
-        out[0] = quad->pixels;
-        return;
-    }
-    LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 4; i++) {
-        float value = leat__transform_value(batch, quad, i);
-        if (type == LEAT_FLOAT32)
-            memcpy(&bits[i], &value, sizeof(value));
-        else if (type == LEAT_FLOAT16)
-            bits[i] = leat__device_float16(value);
-        else
-            bits[i] = leat__bfloat16(value);
-    }
-    if (type == LEAT_FLOAT32) {
         LEAT__DEVICE_UNROLL
-        for (int i = 0; i < 4; i++)
-            out[i] = bits[i];
-    } else {
-        out[0] = bits[0] | bits[1] << 16;
-        out[1] = bits[2] | bits[3] << 16;
-    }
-}
-
-/* The last thread's elements, fewer than 16 bytes of them. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_store_some(char *top, const uint32_t out[4], leat_dtype type,
-                           int64_t n)
-{
-    LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 16; i++) {
-        if (i >= n)
-            continue;
-        if (type == LEAT_UINT8)
-            top[i] = (char)(out[i / 4] >> 8 * (i % 4));
-        else if (type == LEAT_FLOAT32)
-            ((uint32_t *)(void *)top)[i] = out[i % 4];
-        else
-            ((uint16_t *)(void *)top)[i] =
-                (uint16_t)(out[i / 2 % 4] >> 16 * (i % 2));
-    }
-}
-
-/* The work of one thread; `type` is that of the top, known when compiling. */
-static LEAT__DEVICE_FUNCTION inline void
-leat__transform_batch_work_as(const leat__transform_batch *batch,
-                              int64_t thread, leat_dtype type)
-{
-    const int quads = type == LEAT_FLOAT32 ? 1 : type == LEAT_UINT8 ? 4 : 2;
-    int64_t first = thread * quads * 4;
-    int64_t left = batch->total - first;
-    uint32_t pixels[4] = {0, 0, 0, 0};
-    uint32_t out[4];
-    leat__transform_cursor at;
-    if (left <= 0)
-        return;
-    leat__transform_seek(batch, first, &at);
-    const unsigned char *from = batch->job.pixels + first;
-    uint32_t in_image = (uint32_t)(first - at.image * (int64_t)batch->count);
-    int is_loaded = batch->is_same_order && !at.choice.mirror &&
-                    !at.choice.is_zero &&
-                    in_image + (uint32_t)quads * 4 <= batch->count &&
-                    ((uintptr_t)from & (uintptr_t)(quads * 4 - 1)) == 0;
-    if (is_loaded)
-        leat__words_load(pixels, from, quads);
-    char *top = (char *)batch->job.top + thread * 16;
-    if (is_loaded && type == LEAT_UINT8) {
-        leat__words_store(top, pixels, 4);
-        return;
+        for (int k = i; k < i + pack; k++) {
+            int n = i * LEAT__LANES + k - i;
+            leat__transform_source source =
+                kind.way == LEAT__ANY_ORDER
+                    ? leat__transform_source_of(batch, strip, kind,
+                                                element + (uint32_t)n)
+                    : leat__transform_source_at(sources, kind, n);
+            source = leat__transform_jump(kind, source, distance);
+            pixels[k] = leat__device_load(source.pixel, 1);
+            if (!is_value)
+                mean[k] = leat__transform_mean(&source, kind);
+        }
     }
     LEAT__DEVICE_UNROLL
-    for (int i = 0; i < 4; i++) {
-        if (i >= quads)
+    for (int i = 0; i < loads; i += pack) {
+        if (!is_whole[i])
             continue;
-        leat__transform_quad quad =
-            leat__transform_take(batch, &at, is_loaded, pixels[i]);
-        leat__transform_cast(batch, &quad, type, out + i * (4 / quads));
+        LEAT__DEVICE_UNROLL
+        for (int k = i; k < i + pack && is_value; k++)
+            mean[k] = leat__transform_source_at(sources, kind,
+                                                i * LEAT__LANES + k - i)
+                          .value;
+        leat__device_store(top + i / pack * LEAT__LANES * 4,
+                           leat__transform_word(kind.type, pixels + i, mean + i,
+                                                batch->job.scale),
+                           4);
     }
-    if (left >= quads * 4)
-        leat__words_store(top, out, 4);
-    else
-        leat__transform_store_some(top, out, type, left);
 }
 
-/* The same for any type. */
+/* An element of a word that is not written as a whole. */
 static LEAT__DEVICE_FUNCTION inline void
-leat__transform_batch_work(const leat__transform_batch *batch, int64_t thread)
+leat__transform_single(const leat__transform_batch *batch,
+                       const leat__transform_strip *strip,
+                       leat__transform_kind kind, uint32_t element)
 {
-    if (batch->job.top_type == LEAT_FLOAT32)
-        leat__transform_batch_work_as(batch, thread, LEAT_FLOAT32);
-    else if (batch->job.top_type == LEAT_FLOAT16)
-        leat__transform_batch_work_as(batch, thread, LEAT_FLOAT16);
-    else if (batch->job.top_type == LEAT_BFLOAT16)
-        leat__transform_batch_work_as(batch, thread, LEAT_BFLOAT16);
-    else
-        leat__transform_batch_work_as(batch, thread, LEAT_UINT8);
+    const int size = 4 / leat__transform_pack(kind.type);
+    leat__transform_distance distance = leat__transform_distance_of(
+        batch, kind, leat__transform_row_of(batch, element));
+    leat__transform_source source = leat__transform_jump(
+        kind, leat__transform_source_of(batch, strip, kind, element), distance);
+    float mean[2] = {leat__transform_mean(&source, kind), 0};
+    uint32_t pixels[4] = {leat__device_load(source.pixel, 1), 0, 0, 0};
+    leat__device_store(
+        strip->top + (int64_t)(int)element * size,
+        leat__transform_word(kind.type, pixels, mean, batch->job.scale), size);
+}
+
+/* The words in which rows begin or end elsewhere than the word does. */
+static LEAT__DEVICE_FUNCTION inline void
+leat__transform_ends(const leat__transform_batch *batch,
+                     const leat__transform_strip *strip,
+                     leat__transform_kind kind, uint32_t lane)
+{
+    const uint32_t pack = (uint32_t)leat__transform_pack(kind.type);
+    uint32_t place = (uint32_t)(uintptr_t)strip->top / (4 / pack);
+    uint32_t rows = 1;
+    uint32_t row = strip->length;
+    if (leat__transform_jumps(kind) && strip->rows > 1) {
+        rows = strip->rows;
+        row = batch->row;
+    }
+    LEAT__DEVICE_LOOP
+    for (uint32_t i = lane; i < (rows + 1) * pack; i += LEAT__LANES) {
+        uint32_t end = i / pack * row;
+        uint32_t over = (place + end) & (pack - 1);
+        uint32_t element = end - over + i % pack;
+        if ((over > 0 || row < pack) && element < strip->length)
+            leat__transform_single(batch, strip, kind, element);
+    }
+}
+
+/* Bytes that go to the top as they are, and from whole words into such. */
+static LEAT__DEVICE_FUNCTION inline void
+leat__transform_copy(const leat__transform_strip *strip, uint32_t element)
+{
+    enum { WORDS = 8 };
+    uint32_t words[WORDS];
+    LEAT__DEVICE_LOOP
+    for (; element + 4 <= strip->length; element += 4 * LEAT__LANES * WORDS) {
+        const unsigned char *from = strip->pixels + element;
+        char *top = strip->top + element;
+        LEAT__DEVICE_UNROLL
+        for (int i = 0; i < WORDS; i++)
+            if (element + (uint32_t)(i * LEAT__LANES * 4) + 4 <= strip->length)
+                words[i] = leat__device_load(from + i * LEAT__LANES * 4, 4);
+        LEAT__DEVICE_UNROLL
+        for (int i = 0; i < WORDS; i++)
+            if (element + (uint32_t)(i * LEAT__LANES * 4) + 4 <= strip->length)
+                leat__device_store(top + i * LEAT__LANES * 4, words[i], 4);
+    }
+}
+
+/* The lane's part of a strip. */
+static LEAT__DEVICE_FUNCTION inline void
+leat__transform_write(const leat__transform_batch *batch,
+                      const leat__transform_strip *strip,
+                      leat__transform_kind kind, uint32_t lane)
+{
+    const uint32_t pack = (uint32_t)leat__transform_pack(kind.type);
+    const int pass = leat__transform_loads(kind) * LEAT__LANES;
+    uint32_t place = (uint32_t)(uintptr_t)strip->top / (4 / pack);
+    uint32_t element = ((0 - place) & (pack - 1)) + lane * pack;
+    if (pack > 1)
+        leat__transform_ends(batch, strip, kind, lane);
+    if (kind.type == LEAT_UINT8 && kind.way == LEAT__SAME_ORDER &&
+        kind.sign > 0 && ((uintptr_t)(strip->pixels + element) & 3) == 0) {
+        leat__transform_copy(strip, element);
+        return;
+    }
+    char *top = strip->top + (int64_t)(int)element * (int)(4 / pack);
+    leat__transform_source sources[3];
+    LEAT__DEVICE_UNROLL
+    for (int i = 0; i < 3; i++)
+        sources[i] = leat__transform_source_of(batch, strip, kind,
+                                               element + (uint32_t)i);
+    LEAT__DEVICE_LOOP
+    while (element < strip->length) {
+        leat__transform_pass(batch, strip, kind, sources, element, top);
+        element += (uint32_t)pass;
+        top += pass * (int)(4 / pack);
+        LEAT__DEVICE_UNROLL
+        for (int i = 0; i < 3; i++)
+            sources[i] = leat__transform_source_at(&sources[i], kind, pass);
+    }
+}
+
+/* Zeros, for a bad record. */
+static LEAT__DEVICE_FUNCTION inline void
+leat__transform_clear(const leat__transform_strip *strip, leat_dtype type,
+                      uint32_t lane)
+{
+    const int size = 4 / leat__transform_pack(type);
+    LEAT__DEVICE_LOOP
+    for (uint32_t x = lane; x < strip->length; x += LEAT__LANES)
+        leat__device_store(strip->top + (int64_t)(int)x * size, 0, size);
+}
+
+/* The work of one lane, by a kind the sign of which is still open. */
+static LEAT__DEVICE_FUNCTION inline void
+leat__transform_work(const leat__transform_batch *batch,
+                     leat__transform_kind kind, int64_t image, uint32_t unit,
+                     uint32_t lane)
+{
+    leat_device_choice choice =
+        leat__device_choice_load(batch->job.choices + image);
+    uint32_t rest = leat__divide(unit, &batch->by_pieces);
+    uint32_t column = (unit - rest * batch->pieces) * batch->piece;
+    uint32_t plane = leat__divide(rest, &batch->by_units);
+    uint32_t row = (rest - plane * batch->units) * batch->unit;
+    uint32_t together = 1;
+    /* What one plane has loaded, the others find in the cache. */
+    if (kind.way == LEAT__TO_PLANES || kind.way == LEAT__ANY_ORDER)
+        together = batch->planes;
+    LEAT__DEVICE_LOOP
+    for (uint32_t i = 0; i < together; i++) {
+        leat__transform_strip strip = leat__transform_open(
+            batch, kind, image, &choice, plane + i, row, column);
+        kind.sign = choice.mirror ? -1 : 1;
+        if (choice.is_zero) {
+            leat__transform_clear(&strip, kind.type, lane);
+        } else if (kind.way == LEAT__ANY_ORDER) {
+            leat__transform_write(batch, &strip, kind, lane);
+        } else if (choice.mirror) {
+            kind.sign = -1;
+            leat__transform_write(batch, &strip, kind, lane);
+        } else {
+            leat__transform_kind plain = kind;
+            plain.sign = 1;
+            if (kind.way == LEAT__INTERLEAVED && kind.type == LEAT_UINT8)
+                plain.way = LEAT__SAME_ORDER;
+            leat__transform_write(batch, &strip, plain, lane);
+        }
+    }
+}
+
+/* All lanes one after the other, the last one first: none counts on another. */
+static LEAT__DEVICE_FUNCTION inline void
+leat__transform_run(const leat__transform_batch *batch)
+{
+    const leat__transform_kind kind = {batch->job.top_type, batch->way,
+                                       batch->job.mean != NULL, 0};
+    for (int64_t image = batch->job.images; image-- > 0;)
+        for (uint32_t unit = batch->warps; unit-- > 0;)
+            for (uint32_t lane = LEAT__LANES; lane-- > 0;)
+                leat__transform_work(batch, kind, image, unit, lane);
 }
 
 #endif

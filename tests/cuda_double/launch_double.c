@@ -17,9 +17,7 @@ static void transform(void *argument)
     job.mean_value = job.mean_value ? cuda_double_bytes(job.mean_value) : NULL;
     leat__transform_batch batch;
     leat__transform_batch_init(&batch, &job);
-    /* Backwards: no thread may count on one before it. */
-    for (int64_t i = leat__transform_batch_threads(&batch) + 7; i-- > 0;)
-        leat__transform_batch_work(&batch, i);
+    leat__transform_run(&batch);
 }
 
 /* What becomes of a device whose kernel reads or writes where no memory is. */
@@ -55,14 +53,13 @@ cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream)
 {
     double_device *device = double_here();
+    size_t elements = (size_t)job->images * (size_t)job->channels *
+                      (size_t)job->height * (size_t)job->width;
+    size_t bytes = elements * (1 + leat_dtype_size(job->top_type));
     if (!has_addresses(job))
         return cuda_double_launch(lose, &device, sizeof(device), 0, stream);
-    leat__transform_batch batch;
     if (!atomic_exchange(&is_loaded[double_ordinal()][job->top_type], 1))
         (void)double_enter("lazy load", &(cuda_double_call){0}, DOUBLE_ALWAYS);
-    leat__transform_batch_init(&batch, job);
-    size_t bytes =
-        (size_t)batch.total * (1 + 16 / leat__transform_lanes(job->top_type));
     double us = (double)double_memory_time(bytes) * 1e-3;
     void (*body)(void *) = atomic_load(&double_computes) ? transform : NULL;
     return cuda_double_launch(body, (void *)(uintptr_t)job, sizeof(*job), us,

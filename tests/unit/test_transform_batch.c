@@ -22,31 +22,47 @@ static int is_within(const void *place, size_t bytes, const void *base,
     return at <= size && bytes <= size - at;
 }
 
-static inline void leat__words_load(uint32_t to[], const void *from, int n)
+static inline uint32_t leat__device_load(const void *from, int bytes)
 {
-    size_t bytes = (size_t)n * 4;
-    const leat_device_transform *what = now ? &now->what : NULL;
-    misplaced += (uintptr_t)from % bytes != 0;
+    const leat_device_transform *what = &now->what;
+    uint32_t word = 0;
+    misplaced += (uintptr_t)from % (uintptr_t)bytes != 0;
     misplaced +=
-        what && !is_within(from, bytes, what->pixels, now->pixel_bytes) &&
-        !is_within(from, bytes, what->choices,
-                   (size_t)what->images * sizeof(*what->choices)) &&
-        !is_within(from, bytes, what->mean, now->mean_floats * sizeof(float));
-    memcpy(to, from, bytes);
+        !is_within(from, (size_t)bytes, what->pixels, now->pixel_bytes) &&
+        !is_within(from, (size_t)bytes, what->mean,
+                   now->mean_floats * sizeof(float));
+    memcpy(&word, from, (size_t)bytes);
+    return word;
 }
 
-static inline void leat__words_store(void *to, const uint32_t from[], int n)
+static inline void leat__device_store(void *to, uint32_t word, int bytes)
 {
-    misplaced += (uintptr_t)to % ((uintptr_t)n * 4) != 0;
-    memcpy(to, from, (size_t)n * 4);
+    misplaced += (uintptr_t)to % (uintptr_t)bytes != 0;
+    misplaced += !is_within(to, (size_t)bytes, now->what.top, now->top_bytes);
+    memcpy(to, &word, (size_t)bytes);
 }
 
-static inline uint16_t leat__device_float16(float value)
+static inline leat_device_choice
+leat__device_choice_load(const leat_device_choice *from)
 {
-    return leat__float16(value);
+    return *from;
+}
+
+static inline uint64_t leat__device_product(uint32_t a, uint32_t b)
+{
+    return (uint64_t)a * b;
+}
+
+static inline uint32_t leat__device_halves(leat_dtype type, float low,
+                                           float high)
+{
+    if (type == LEAT_FLOAT16)
+        return leat__float16(low) | (uint32_t)leat__float16(high) << 16;
+    return leat__bfloat16(low) | (uint32_t)leat__bfloat16(high) << 16;
 }
 
 #define LEAT__DEVICE_UNROLL
+#define LEAT__DEVICE_LOOP
 #include "device/transform_batch.h"
 #include "support/suite.h"
 
@@ -61,12 +77,15 @@ START_TEST(every_batch_has_the_bits_of_the_reference)
         char *top = memory;
         memset(top, 0x5c, job.top_bytes + GUARD);
         job.what.top = top;
+        now = &job;
         leat__transform_batch batch;
         leat__transform_batch_init(&batch, &job.what);
-        now = &job;
-        /* Backwards, as no thread may count on one before it. */
-        for (int64_t i = leat__transform_batch_threads(&batch) + 9; i-- > 0;)
-            leat__transform_batch_work(&batch, i);
+        /* Small batches have more than one unit, or piece, if these are small.
+         */
+        if (k % 4 > 0)
+            leat__transform_divide(&batch, k % 4 > 1 ? 40 : 9,
+                                   k % 4 > 1 ? 4096 : 12);
+        leat__transform_run(&batch);
         ck_assert_msg(memcmp(top, job.expected, job.top_bytes) == 0,
                       "job %u: %s", k, transform_case_text(&job));
         ck_assert_msg(misplaced == 0, "job %u: %s", k,
@@ -105,36 +124,28 @@ START_TEST(a_product_divides_as_a_division_does)
 }
 END_TEST
 
-/* Only the choice of an image is read for that. */
+/* Nothing of it is read. */
 START_TEST(elements_beyond_32_bits_are_found)
 {
-    void *memory;
-    ck_assert_int_eq(
-        posix_memalign(&memory, 256, 9 * sizeof(leat_device_choice)), 0);
-    leat_device_choice *choices = memory;
-    for (int i = 0; i < 9; i++)
-        choices[i] = (leat_device_choice){.h_off = i};
-    const leat_device_transform job = {.pixels = memory,
-                                       .choices = choices,
-                                       .top_type = LEAT_UINT8,
+    const leat__transform_kind kind = {LEAT_FLOAT32, LEAT__SAME_ORDER, 0, 0};
+    const leat_device_transform job = {.top_type = LEAT_FLOAT32,
                                        .images = 9,
                                        .channels = 3,
                                        .height = 20000,
                                        .width = 17000};
+    const int64_t count = (int64_t)3 * 20000 * 17000;
+    const int64_t place = ((int64_t)2 * 20000 + 19998) * 17000 + 6144;
     leat__transform_batch batch;
     leat__transform_batch_init(&batch, &job);
-    const int64_t count = (int64_t)3 * 20000 * 17000;
-    const int64_t place = ((int64_t)2 * 20000 + 19998) * 17000 + 16999;
     for (int64_t i = 0; i < 9; i++) {
-        leat__transform_cursor at;
-        leat__transform_seek(&batch, i * count + place, &at);
-        ck_assert_int_eq(at.image, i);
-        ck_assert_int_eq(at.choice.h_off, i);
-        ck_assert_uint_eq(at.c, 2);
-        ck_assert_uint_eq(at.h, 19998);
-        ck_assert_uint_eq(at.x, 16999);
+        const leat_device_choice choice = {.mirror = i % 2};
+        leat__transform_strip strip = leat__transform_open(
+            &batch, kind, i, &choice, 0, 2 * 20000 + 19998, 6144);
+        int64_t turned = i % 2 ? 17000 - 1 - 2 * 6144 : 0;
+        ck_assert_int_eq((intptr_t)strip.pixels, i * count + place + turned);
+        ck_assert_int_eq((intptr_t)strip.top, 4 * (i * count + place));
+        ck_assert_uint_eq(strip.length, 6144);
     }
-    free(choices);
 }
 END_TEST
 
