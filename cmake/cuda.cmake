@@ -48,16 +48,32 @@ endif()
 
 # Kernels are compiled by nvcc itself, one object a file. They ask for nothing of
 # C++'s runtime, so that leat is linked as C. Contraction is off here too.
-set(LEAT_CUDA_ARCHITECTURES "all-major" CACHE STRING
-  "GPUs to compile for: all-major, all, native, or numbers such as 80;90")
+set(LEAT_CUDA_ARCHITECTURES "named" CACHE STRING
+  "GPUs to compile for: named, all-major, all, native, or numbers such as 80;90")
+set(numbers ${LEAT_CUDA_ARCHITECTURES})
+if(LEAT_CUDA_ARCHITECTURES STREQUAL "named")
+  # Those of these that the toolkit knows; docs/architecture.md says which does.
+  execute_process(COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --list-gpu-arch
+    OUTPUT_VARIABLE known)
+  set(numbers)
+  foreach(number 75 80 86 89 90 100 120)
+    if(known MATCHES "compute_${number}[^0-9]")
+      list(APPEND numbers ${number})
+    endif()
+  endforeach()
+endif()
 if(LEAT_CUDA_ARCHITECTURES MATCHES "^(all-major|all|native)$")
   set(LEAT_NVCC_FLAGS -arch=${LEAT_CUDA_ARCHITECTURES})
 else()
+  # Machine code of each, and PTX of the last for what comes after it.
   set(LEAT_NVCC_FLAGS)
-  foreach(number ${LEAT_CUDA_ARCHITECTURES})
+  foreach(number ${numbers})
     list(APPEND LEAT_NVCC_FLAGS
-      "-gencode=arch=compute_${number},code=[sm_${number},compute_${number}]")
+      "-gencode=arch=compute_${number},code=sm_${number}")
   endforeach()
+  list(GET numbers -1 number)
+  list(APPEND LEAT_NVCC_FLAGS
+    "-gencode=arch=compute_${number},code=compute_${number}")
 endif()
 set(LEAT_NVCC_OPTIONS -O3 --fmad=false -std=c++14
   -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics
