@@ -106,6 +106,7 @@ test_rate() {
         json | sed 's/.*: //'
 }
 near() {
+    # shellcheck disable=SC2317 # called by check
     awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > .999 * b && a < 1.001 * b) }'
 }
 
@@ -125,8 +126,8 @@ for device in cuda:0 cuda:1; do
     for node in 0 1; do
         for way in host_to_device device_to_host; do
             for name in ${way}_memcpy_ce ${way}_bidirectional_memcpy_ce; do
-                check "$name of $device, node $node: $(test_rate $name $device $node)" \
-                    near "$(test_rate $name $device $node)" 14.182
+                check "$name of $device, node $node: $(test_rate "$name" "$device" "$node")" \
+                    near "$(test_rate "$name" "$device" "$node")" 14.182
             done
             check "$way of a kernel: $(test_rate ${way}_memcpy_sm $device $node)" \
                 near "$(test_rate ${way}_memcpy_sm $device $node)" 25
