@@ -120,11 +120,12 @@ static int pull_some(leat__prefetch *prefetch, prefetch_job *job, int wanted)
     int got, at = job->n;
     int n = prefetch->has_mark ? 1 : wanted - at;
     int status = LEAT_OK;
-    if (prefetch->has_mark)
-        status = leat_reader_mark(leat__prefetch_upstream(prefetch),
-                                  &job->slot[at]->mark);
-    if (status)
-        job->slot[at]->mark.size = 0;
+    if (prefetch->has_mark) {
+        leat_token *mark = &job->slot[at]->mark;
+        status = leat_reader_mark(leat__prefetch_upstream(prefetch), mark);
+        if (status)
+            mark->size = 0;
+    }
     if (!status && prefetch->has_mark && at == 0) {
         pthread_mutex_lock(&prefetch->lock);
         prefetch->pulled = job->slot[0];
@@ -245,11 +246,12 @@ static int chunk_for(const leat__prefetch *prefetch, int64_t each)
 static void work(leat__prefetch *prefetch)
 {
     prefetch_job job = {.n = claim_size(prefetch)};
-    for (int i = 0; i < job.n; i++) {
+    int i = 0;
+    do { /* there is one at least, or nothing would be claimed */
         job.slot[i] = leat__prefetch_buffer_take(&prefetch->buffer);
         job.sample[i] = &job.slot[i]->sample;
         job.status[i] = LEAT_OK;
-    }
+    } while (++i < job.n);
     int64_t begun = leat__clock_now();
     prefetch->busy++;
     if (prefetch->by_index)
