@@ -149,7 +149,7 @@ int leat__cache_give(const leat__cache_kept *kept, leat_sample *out)
 
 void leat__cache_free(leat__cache_reader *cache)
 {
-    for (int64_t i = 0; i < cache->nentries; i++)
+    for (int64_t i = 0; cache->entry && i < cache->nentries; i++)
         leat__free(entry_at(cache, i));
     leat__free(cache->entry);
     leat__cache_directory_close(atomic_load(&cache->directory));

@@ -242,16 +242,22 @@ static int chunk_for(const leat__prefetch *prefetch, int64_t each)
     return chunk > 1 ? (int)chunk : 1;
 }
 
+/* One at least, as nothing else is claimed. */
+static void take_slots(leat__prefetch *prefetch, prefetch_job *job)
+{
+    int i = 0;
+    do {
+        job->slot[i] = leat__prefetch_buffer_take(&prefetch->buffer);
+        job->sample[i] = &job->slot[i]->sample;
+        job->status[i] = LEAT_OK;
+    } while (++i < job->n);
+}
+
 /* Under the lock: takes slots, fills them, and reports them. */
 static void work(leat__prefetch *prefetch)
 {
     prefetch_job job = {.n = claim_size(prefetch)};
-    int i = 0;
-    do { /* there is one at least, or nothing would be claimed */
-        job.slot[i] = leat__prefetch_buffer_take(&prefetch->buffer);
-        job.sample[i] = &job.slot[i]->sample;
-        job.status[i] = LEAT_OK;
-    } while (++i < job.n);
+    take_slots(prefetch, &job);
     int64_t begun = leat__clock_now();
     prefetch->busy++;
     if (prefetch->by_index)
