@@ -193,8 +193,8 @@ static struct CUstream_st *make_stream(unsigned int flags)
         abort();
     created->flags = flags;
     created->context = double_context();
-    keep(created);
     double_stream_start(created, double_here());
+    keep(created);
     return created;
 }
 
