@@ -13,7 +13,7 @@ here=$(dirname "$0")
 cd "$here/.."
 out=${LEAT_MUTANTS_BUILD:-$PWD/build/mutants}/chosen
 tree=$out/tree
-seconds=60
+seconds=120
 export CK_DEFAULT_TIMEOUT=20
 
 fail() {
