@@ -221,7 +221,6 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
     CUresult result = enter(__func__);
-    double_know_destroyed();
     if (!result)
         *context = current();
     return result;
