@@ -26,7 +26,7 @@ struct warp {
     uint32_t ur[64];
     int up[7];
     int at[LANE_COUNT]; /* the address of the lane's next instruction */
-    int pc;             /* of those that are furthest behind */
+    int pc;             /* of those that have come least far */
     int64_t issued;
     int64_t worked; /* lanes, of all that were issued */
     uint32_t special[SPECIALS];

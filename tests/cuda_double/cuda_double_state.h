@@ -34,12 +34,12 @@ typedef struct double_operation {
     int64_t ticket;
     char *to;
     const char *from; /* HOLD: the word that ends it */
-    void *staged;     /* a copy of pageable memory, freed behind it */
+    void *staged;     /* a copy of pageable memory, freed after it */
     size_t bytes;
     int value; /* HOLD: of the word when it was enqueued */
     int bus;   /* 0: none, 1: to the device, 2: to the host */
     void (*body)(void *);
-    void *argument; /* freed behind it */
+    void *argument; /* freed after it */
     size_t argument_bytes;
     int64_t cost;   /* nanoseconds, the bus' left out */
     int64_t issued; /* at which the host had come to it */

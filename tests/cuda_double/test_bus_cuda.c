@@ -22,7 +22,7 @@
 #define BUS_GB_PER_S 55
 #define COPY_US 1
 #define KERNEL_GB_PER_S (0.75 * 4300)
-/* Calls that ask the driver, and threads that wake up behind an event. */
+/* Calls that ask the driver, and threads that wake up after an event. */
 #define CALL_US 3
 #define WAKE_US 20
 /* Of a batch: 7 that enqueue it, and 2 that wait for its former contents. */
