@@ -1,4 +1,5 @@
 #include "support/suite.h"
+#include "support/system_root.h"
 #include "tools/bench/host.h"
 
 #include "base/memory.h"
@@ -6,43 +7,8 @@
 #include <check.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define NODES "/sys/devices/system/node"
-
-static char root[64];
-
-static void write_file(const char *path, const char *text)
-{
-    char full[256];
-    snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *c = full + strlen(root) + 1; *c; c++) {
-        if (*c != '/')
-            continue;
-        *c = 0;
-        (void)mkdir(full, 0755);
-        *c = '/';
-    }
-    FILE *file = fopen(full, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void set_up(void)
-{
-    snprintf(root, sizeof(root), "/tmp/leat_host_XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-}
-
-static void tear_down(void)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    ck_assert_int_eq(system(command), 0);
-}
 
 START_TEST(nodes_with_memory_are_a_list_of_ranges)
 {
@@ -54,10 +20,10 @@ START_TEST(nodes_with_memory_are_a_list_of_ranges)
                  {"\n", 0, 0},   {"3-1\n", 0, 0},        {"x\n", 0, 0},
                  {"-2\n", 0, 0}, {"0-99999999\n", 8, 7}, {"1,x,2\n", 1, 1}};
     int node[8];
-    ck_assert_int_eq(host_nodes(root, node, 8), 0);
+    ck_assert_int_eq(host_nodes(system_root(), node, 8), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        write_file(NODES "/has_memory", cases[i].text);
-        ck_assert_int_eq(host_nodes(root, node, 8), cases[i].n);
+        system_root_write(NODES "/has_memory", cases[i].text);
+        ck_assert_int_eq(host_nodes(system_root(), node, 8), cases[i].n);
         if (cases[i].n)
             ck_assert_int_eq(node[cases[i].n - 1], cases[i].last);
     }
@@ -73,21 +39,21 @@ START_TEST(a_thread_runs_on_those_processors_of_a_node_that_it_may_use)
     while (!CPU_ISSET((size_t)first, &before))
         first++;
     snprintf(list, sizeof(list), "%d,1000\n", first);
-    write_file(NODES "/node0/cpulist", list);
-    write_file(NODES "/node1/cpulist", "1001-1002\n");
-    write_file(NODES "/node2/cpulist", "0-1000\n");
+    system_root_write(NODES "/node0/cpulist", list);
+    system_root_write(NODES "/node1/cpulist", "1001-1002\n");
+    system_root_write(NODES "/node2/cpulist", "0-1000\n");
     /* A node without any, an unknown one, and none at all change nothing. */
-    ck_assert_int_eq(host_run_on(root, 1), 0);
-    ck_assert_int_eq(host_run_on(root, 3), 0);
-    ck_assert_int_eq(host_run_on(root, -1), 0);
+    ck_assert_int_eq(host_run_on(system_root(), 1), 0);
+    ck_assert_int_eq(host_run_on(system_root(), 3), 0);
+    ck_assert_int_eq(host_run_on(system_root(), -1), 0);
     ck_assert_int_eq(sched_getaffinity(0, sizeof(now), &now), 0);
     ck_assert(CPU_EQUAL(&before, &now));
-    ck_assert_int_eq(host_run_on(root, 0), 1);
+    ck_assert_int_eq(host_run_on(system_root(), 0), 1);
     ck_assert_int_eq(sched_getaffinity(0, sizeof(now), &now), 0);
     ck_assert_int_eq(CPU_COUNT(&now), 1);
     ck_assert(CPU_ISSET((size_t)first, &now));
     /* Another node afterwards: out of all that there were at first. */
-    ck_assert_int_eq(host_run_on(root, 2), CPU_COUNT(&before));
+    ck_assert_int_eq(host_run_on(system_root(), 2), CPU_COUNT(&before));
     ck_assert_int_eq(sched_getaffinity(0, sizeof(now), &now), 0);
     ck_assert(CPU_EQUAL(&before, &now));
 }
@@ -95,20 +61,21 @@ END_TEST
 
 START_TEST(memory_is_what_the_system_and_all_groups_leave)
 {
-    ck_assert(host_available(root) == INT64_MAX);
-    write_file("/proc/meminfo", "MemTotal: 2048 kB\nMemAvailable:  1000 kB\n");
-    ck_assert_int_eq(host_available(root), 1000 * 1024);
-    write_file("/proc/self/cgroup", "0::/a/b\n");
-    ck_assert_int_eq(host_available(root), 1000 * 1024);
-    write_file("/sys/fs/cgroup/a/b/memory.max", "max\n");
-    write_file("/sys/fs/cgroup/a/b/memory.current", "5000\n");
-    ck_assert_int_eq(host_available(root), 1000 * 1024);
-    write_file("/sys/fs/cgroup/a/memory.max", "90000\n");
-    write_file("/sys/fs/cgroup/a/memory.current", "20000\n");
-    ck_assert_int_eq(host_available(root), 70000);
-    write_file("/sys/fs/cgroup/memory.max", "1000\n");
-    write_file("/sys/fs/cgroup/memory.current", "2000\n");
-    ck_assert_int_eq(host_available(root), 0);
+    ck_assert(host_available(system_root()) == INT64_MAX);
+    system_root_write("/proc/meminfo",
+                      "MemTotal: 2048 kB\nMemAvailable:  1000 kB\n");
+    ck_assert_int_eq(host_available(system_root()), 1000 * 1024);
+    system_root_write("/proc/self/cgroup", "0::/a/b\n");
+    ck_assert_int_eq(host_available(system_root()), 1000 * 1024);
+    system_root_write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    system_root_write("/sys/fs/cgroup/a/b/memory.current", "5000\n");
+    ck_assert_int_eq(host_available(system_root()), 1000 * 1024);
+    system_root_write("/sys/fs/cgroup/a/memory.max", "90000\n");
+    system_root_write("/sys/fs/cgroup/a/memory.current", "20000\n");
+    ck_assert_int_eq(host_available(system_root()), 70000);
+    system_root_write("/sys/fs/cgroup/memory.max", "1000\n");
+    system_root_write("/sys/fs/cgroup/memory.current", "2000\n");
+    ck_assert_int_eq(host_available(system_root()), 0);
 }
 END_TEST
 
@@ -127,7 +94,7 @@ int main(void)
     Suite *suite = suite_create("host");
     TCase *tcase = tcase_create("host");
     suite_add_tcase(suite, tcase);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_checked_fixture(tcase, system_root_set_up, system_root_tear_down);
     tcase_add_test(tcase, nodes_with_memory_are_a_list_of_ranges);
     tcase_add_test(tcase,
                    a_thread_runs_on_those_processors_of_a_node_that_it_may_use);

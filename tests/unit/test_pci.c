@@ -1,45 +1,11 @@
 #include "support/suite.h"
+#include "support/system_root.h"
 #include "tools/bench/pci.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define BUS_ID "0000:65:00.0"
-
-static char root[64];
-
-static void write_file(const char *path, const char *text)
-{
-    char full[256];
-    snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *c = full + strlen(root) + 1; *c; c++) {
-        if (*c != '/')
-            continue;
-        *c = 0;
-        (void)mkdir(full, 0755);
-        *c = '/';
-    }
-    FILE *file = fopen(full, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void set_up(void)
-{
-    snprintf(root, sizeof(root), "/tmp/leat_pci_XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-}
-
-static void tear_down(void)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    ck_assert_int_eq(system(command), 0);
-}
 
 START_TEST(a_device_is_as_the_system_says)
 {
@@ -53,13 +19,13 @@ START_TEST(a_device_is_as_the_system_says)
     };
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof(path), "%s/%s", sys, attributes[i][0]);
-        write_file(path, attributes[i][1]);
+        system_root_write(path, attributes[i][1]);
     }
-    write_file("/sys/module/nvidia/version", "550.54.15\n");
-    write_file("/proc/driver/nvidia/gpus/" BUS_ID "/information",
-               "Model: \t\t NVIDIA H200\nIRQ:   \t\t 90\n");
+    system_root_write("/sys/module/nvidia/version", "550.54.15\n");
+    system_root_write("/proc/driver/nvidia/gpus/" BUS_ID "/information",
+                      "Model: \t\t NVIDIA H200\nIRQ:   \t\t 90\n");
     struct pci_device device;
-    pci_read(&device, root, BUS_ID);
+    pci_read(&device, system_root(), BUS_ID);
     ck_assert_str_eq(device.model, "NVIDIA H200");
     ck_assert_str_eq(device.driver, "550.54.15");
     ck_assert_str_eq(device.link_speed, "16.0 GT/s PCIe");
@@ -72,10 +38,13 @@ END_TEST
 START_TEST(what_the_system_does_not_say_is_unknown)
 {
     struct pci_device device;
-    write_file("/sys/bus/pci/devices/" BUS_ID "/current_link_width", "63\n");
-    write_file("/sys/bus/pci/devices/" BUS_ID "/max_link_width", "lanes\n");
-    write_file("/proc/driver/nvidia/gpus/" BUS_ID "/information", "IRQ: 1\n");
-    pci_read(&device, root, BUS_ID);
+    system_root_write("/sys/bus/pci/devices/" BUS_ID "/current_link_width",
+                      "63\n");
+    system_root_write("/sys/bus/pci/devices/" BUS_ID "/max_link_width",
+                      "lanes\n");
+    system_root_write("/proc/driver/nvidia/gpus/" BUS_ID "/information",
+                      "IRQ: 1\n");
+    pci_read(&device, system_root(), BUS_ID);
     ck_assert_str_eq(device.model, "unknown");
     ck_assert_str_eq(device.driver, "unknown");
     ck_assert_str_eq(device.link_speed, "unknown");
@@ -90,7 +59,7 @@ int main(void)
     Suite *suite = suite_create("pci");
     TCase *tcase = tcase_create("pci");
     suite_add_tcase(suite, tcase);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_checked_fixture(tcase, system_root_set_up, system_root_tear_down);
     tcase_add_test(tcase, a_device_is_as_the_system_says);
     tcase_add_test(tcase, what_the_system_does_not_say_is_unknown);
     return suite_run(suite);
