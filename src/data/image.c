@@ -317,6 +317,11 @@ leat__image_memory leat__image_memory_use(const leat_image_decoder *decoder)
                                         decoder->arena.size};
 }
 
+leat__jpeg_counts leat__image_jpeg_counts(const leat_image_decoder *decoder)
+{
+    return leat__jpeg_count(decoder->jpeg);
+}
+
 int leat_image_probe(leat_image_decoder *decoder, const void *bytes,
                      size_t size, leat_color color, leat_image *out)
 {

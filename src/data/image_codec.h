@@ -2,6 +2,7 @@
 #ifndef LEAT_DATA_IMAGE_CODEC_H
 #define LEAT_DATA_IMAGE_CODEC_H
 
+#include "data/image.h"
 #include "data/image_arena.h"
 #include "data/image_frame.h"
 
@@ -21,6 +22,7 @@ int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
 int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_region *region,
                     unsigned char *pixels, leat__image_frame *frame);
 void leat__jpeg_close(leat__jpeg *jpeg);
+leat__jpeg_counts leat__jpeg_count(const leat__jpeg *jpeg);
 
 typedef struct leat__png leat__png;
 int leat__png_create(leat__png **out, leat__arena *arena);

@@ -4,15 +4,18 @@
  * leat__jpeg.
  */
 #include "base/error.h"
+#include "base/log.h"
 #include "data/image_codec.h"
 #include "data/image_exif.h"
 #include "data/image_jpeg_memory.h"
 #include "data/image_jpeg_work.h"
+#include "data/jpeg/baseline_jpeg.h"
 
 #include <jerror.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Rows handed to libjpeg at a time; it makes at most 4 of them at once. */
@@ -31,6 +34,8 @@ struct leat__jpeg {
     struct jpeg_progress_mgr progress;
     struct jpeg_memory_mgr *first_manager; /* put back to destroy */
     leat__jpeg_memory memory;
+    leat__baseline_jpeg *baseline; /* NULL: libjpeg decodes all */
+    leat__jpeg_counts counts;
     jmp_buf escape;
     int status;       /* status of the jump to `escape` */
     bool is_done;     /* all pixels are decoded: errors count as warnings */
@@ -209,6 +214,20 @@ static void set_callbacks(leat__jpeg *jpeg)
     jpeg->input.term_source = stop_input;
 }
 
+/* LEAT_JPEG=libjpeg leaves all images to the library. */
+static int create_baseline(leat__jpeg *jpeg)
+{
+    const char *name = getenv("LEAT_JPEG");
+    if (name && strcmp(name, "libjpeg") == 0)
+        return LEAT_OK;
+    if (name && *name)
+        leat__log(LEAT_LOG_WARNING,
+                  "LEAT_JPEG=%s names no decoder; it can be libjpeg, which "
+                  "then decodes every JPEG",
+                  name);
+    return leat__baseline_jpeg_create(&jpeg->baseline);
+}
+
 int leat__jpeg_create(leat__jpeg **out, leat__arena *arena)
 {
     leat__jpeg *jpeg = leat__alloc_zero(1, sizeof(*jpeg));
@@ -220,6 +239,12 @@ int leat__jpeg_create(leat__jpeg **out, leat__arena *arena)
         if (status == LEAT_ENOMEM)
             leat__error_memory(sizeof(jpeg->codec));
         jpeg_destroy_decompress(&jpeg->codec);
+        leat__baseline_jpeg_destroy(jpeg->baseline);
+        leat__free(jpeg);
+        return status;
+    }
+    int status = create_baseline(jpeg);
+    if (status) {
         leat__free(jpeg);
         return status;
     }
@@ -241,7 +266,13 @@ void leat__jpeg_destroy(leat__jpeg *jpeg)
         return;
     jpeg->codec.mem = jpeg->first_manager;
     jpeg_destroy_decompress(&jpeg->codec);
+    leat__baseline_jpeg_destroy(jpeg->baseline);
     leat__free(jpeg);
+}
+
+leat__jpeg_counts leat__jpeg_count(const leat__jpeg *jpeg)
+{
+    return jpeg->counts;
 }
 
 /* Back to the state of a new object: no image may use another's tables. */
@@ -438,11 +469,26 @@ int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
     return jpeg->status;
 }
 
+/* Without a warning so far; the fast path has none of its own. */
+static bool read_baseline(leat__jpeg *jpeg, const leat__image_region *region,
+                          unsigned char *pixels, const leat__image_frame *frame)
+{
+    return jpeg->baseline && !*jpeg->warning &&
+           leat__baseline_jpeg_read(jpeg->baseline, &jpeg->codec,
+                                    jpeg->memory.arena, region, frame, pixels);
+}
+
 int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_region *region,
                     unsigned char *pixels, leat__image_frame *frame)
 {
+    if (read_baseline(jpeg, region, pixels, frame)) {
+        jpeg->counts.fast++;
+        frame->warning = NULL;
+        return LEAT_OK;
+    }
     if (setjmp(jpeg->escape) == 0)
         jpeg->status = read_image(jpeg, region, pixels, frame);
+    jpeg->counts.library += jpeg->status == LEAT_OK;
     frame->warning = *jpeg->warning    ? jpeg->warning
                      : jpeg->has_ended ? "JPEG: its end marker is missing"
                                        : NULL;
