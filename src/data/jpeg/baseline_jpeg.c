@@ -40,9 +40,10 @@ struct leat__baseline_jpeg {
 
 int leat__baseline_jpeg_create(leat__baseline_jpeg **out)
 {
-    leat__baseline_jpeg *jpeg = leat__alloc_zero(1, sizeof(*jpeg));
+    leat__baseline_jpeg *jpeg = leat__alloc_aligned(sizeof(*jpeg));
     if (!jpeg)
         return LEAT_ENOMEM;
+    memset(jpeg, 0, sizeof(*jpeg));
     jpeg->kernels = leat__jpeg_kernels_choose();
     *out = jpeg;
     return LEAT_OK;
@@ -112,7 +113,7 @@ static void take_geometry(leat__baseline_jpeg *jpeg,
                                                  .columns = frame->width};
 }
 
-static bool take_multipliers(leat__jpeg_multipliers *out,
+static bool take_multipliers(leat__baseline_jpeg *jpeg, int component,
                              const JQUANT_TBL *table)
 {
     /* By zigzag index (ITU T.81, figure A.6). */
@@ -123,10 +124,14 @@ static bool take_multipliers(leat__jpeg_multipliers *out,
         58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
     if (!table)
         return false;
+    leat__jpeg_multipliers *out = &jpeg->multipliers[component];
     for (int i = 0; i < 64; i++) {
-        if (table->quantval[natural[i]] > 255)
+        int value = table->quantval[natural[i]], to = jpeg->kernels->order[i];
+        if (value > 255)
             return false;
-        out->of[i + 1] = (int16_t)table->quantval[natural[i]];
+        out->of[to] = (int16_t)value;
+        out->limit[to] = (int16_t)(value ? LEAT__JPEG_COEFFICIENT_MAX / value
+                                         : INT16_MAX);
     }
     return true;
 }
@@ -150,8 +155,7 @@ static bool take_tables(leat__baseline_jpeg *jpeg,
             !take_table(jpeg->ac, codec->ac_huff_tbl_ptrs,
                         component->ac_tbl_no, true) ||
             quant < 0 || quant >= NUM_QUANT_TBLS ||
-            !take_multipliers(&jpeg->multipliers[i],
-                              codec->quant_tbl_ptrs[quant]))
+            !take_multipliers(jpeg, i, codec->quant_tbl_ptrs[quant]))
             return false;
     }
     return true;

@@ -8,9 +8,9 @@
  * vectors of eight pairs of rows, columns as 0 4 2 6 1 3 5 7, so that the first
  * pass leaves pairs for the second.
  */
+#include "data/jpeg/jpeg_kernels.h"
+
 #include <immintrin.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define COEFFICIENT_ORDER                                                      \
     0, 8, 32, 16, 40, 4, 10, 36, 24, 33, 1, 41, 20, 42, 2, 12, 34, 26, 37, 9,  \
@@ -18,7 +18,7 @@
         58, 3, 45, 22, 46, 30, 39, 13, 50, 27, 53, 59, 19, 60, 7, 47, 15, 54,  \
         29, 51, 61, 23, 62, 31, 55, 63
 
-/* Magnitudes of 16 bits, or-ed: what the ranges below do not allow for. */
+/* Magnitudes of 16 bits, or-ed. */
 typedef struct irregular_bits {
     __m256i seen;
 } irregular_bits;
@@ -119,17 +119,32 @@ store_columns(const __m256i columns[4], unsigned char *to, ptrdiff_t pitch)
         store_row(to + i * pitch, rows[i / 2], i % 2);
 }
 
+/* Dequantises the block into `out`, and clears it. */
+static inline __attribute__((always_inline)) void
+take_coefficients(short *block, const leat__jpeg_multipliers *multipliers,
+                  __m256i out[4], __m256i *exceeds)
+{
+    __m256i *words = (__m256i *)(void *)block;
+    const __m256i *factors = (const __m256i *)(const void *)multipliers->of;
+    const __m256i *limits = (const __m256i *)(const void *)multipliers->limit;
+    *exceeds = _mm256_setzero_si256();
+    for (int i = 0; i < 4; i++) {
+        __m256i x = _mm256_load_si256(words + i);
+        _mm256_store_si256(words + i, _mm256_setzero_si256());
+        out[i] = _mm256_mullo_epi16(x, _mm256_load_si256(factors + i));
+        *exceeds = _mm256_or_si256(
+            *exceeds, _mm256_cmpgt_epi16(_mm256_abs_epi16(x),
+                                         _mm256_load_si256(limits + i)));
+    }
+}
+
 /* Clears the block. */
 static inline __attribute__((always_inline)) void
-transform_block(short *block, unsigned char *to, ptrdiff_t pitch,
-                irregular_bits *irregular)
+transform_block(short *block, const leat__jpeg_multipliers *multipliers,
+                unsigned char *to, ptrdiff_t pitch, irregular_bits *irregular)
 {
-    __m256i *vectors = (__m256i *)(void *)block;
-    __m256i in[4], out[8], words[4];
-    for (int i = 0; i < 4; i++) {
-        in[i] = _mm256_load_si256(vectors + i);
-        _mm256_store_si256(vectors + i, _mm256_setzero_si256());
-    }
+    __m256i in[4], out[8], words[4], exceeds;
+    take_coefficients(block, multipliers, in, &exceeds);
     transform_pass(in, 11, out);
     __m256i seen = _mm256_setzero_si256();
     for (int i = 0; i < 4; i++) {
@@ -144,6 +159,7 @@ transform_block(short *block, unsigned char *to, ptrdiff_t pitch,
         words[i] = _mm256_packs_epi32(out[2 * i], out[2 * i + 1]);
         seen = _mm256_or_si256(seen, _mm256_abs_epi16(words[i]));
     }
+    seen = _mm256_or_si256(seen, exceeds);
     irregular->seen = _mm256_or_si256(irregular->seen, seen);
     store_columns(words, to, pitch);
 }

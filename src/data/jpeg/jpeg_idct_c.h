@@ -2,8 +2,8 @@
  * jpeg_idct_c.h: the inverse DCT of jpeg_block_body.h in C, of the same sums of
  * products as jpeg_idct_avx2.h.
  */
-#include <stddef.h>
-#include <stdint.h>
+#include "data/jpeg/jpeg_kernels.h"
+
 #include <string.h>
 
 #define COEFFICIENT_ORDER                                                      \
@@ -52,14 +52,23 @@ static inline unsigned char sample_of(int x)
 }
 
 /* Clears the block. */
-static inline void transform_block(short *block, unsigned char *to,
-                                   ptrdiff_t pitch, irregular_bits *irregular)
+static inline void transform_block(short *block,
+                                   const leat__jpeg_multipliers *multipliers,
+                                   unsigned char *to, ptrdiff_t pitch,
+                                   irregular_bits *irregular)
 {
     int rows[8][8], in[8], out[8];
     uint32_t seen = 0;
+    bool exceeds = false;
     for (int x = 0; x < 8; x++) {
-        for (int y = 0; y < 8; y++)
-            in[y] = block[y * 8 + x];
+        for (int y = 0; y < 8; y++) {
+            int i = y * 8 + x;
+            in[y] = block[i] * multipliers->of[i];
+            exceeds |= magnitude(block[i]) > (uint32_t)multipliers->limit[i];
+        }
+        /* The products below would overflow. */
+        if (exceeds)
+            break;
         transform_pass(in, 11, out);
         for (int y = 0; y < 8; y++) {
             seen |= magnitude(out[y]);
@@ -69,8 +78,8 @@ static inline void transform_block(short *block, unsigned char *to,
     memset(block, 0, 64 * sizeof(*block));
     /* Here 14 bits are allowed, and the second pass cannot overflow. */
     seen >>= 5;
-    if (seen >> 9) {
-        irregular->seen |= seen;
+    if (exceeds || seen >> 9) {
+        irregular->seen |= ~0u;
         return;
     }
     for (int y = 0; y < 8; y++, to += pitch) {

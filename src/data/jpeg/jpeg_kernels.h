@@ -17,13 +17,14 @@
 /* Vectors read and write so many samples past either end of a row. */
 #define LEAT__JPEG_PAD 64
 
-/*
- * Dequantisation by index in zigzag order plus 1, which is where an advance
- * leads to; what is past a block has a multiplier of 0.
- */
+/* Of a component, in the order of the kernels' blocks. */
 typedef struct leat__jpeg_multipliers {
-    int16_t of[64 + LEAT__HUFFMAN_END + 1];
+    _Alignas(64) int16_t of[64]; /* 0 to 255 */
+    int16_t limit[64];           /* the most coefficient, in magnitude */
 } leat__jpeg_multipliers;
+
+/* Dequantised coefficients above it are where libjpeg's variants differ. */
+#define LEAT__JPEG_COEFFICIENT_MAX 16383
 
 /* A component's samples of one row of MCUs. */
 typedef struct leat__jpeg_band {
@@ -82,7 +83,8 @@ typedef void leat__jpeg_color(const leat__jpeg_rows *rows, int first, int end,
 enum { LEAT__JPEG_H1V1, LEAT__JPEG_H2V1, LEAT__JPEG_H1V2, LEAT__JPEG_H2V2 };
 
 typedef struct leat__jpeg_kernels {
-    const char *name; /* as in LEAT_ISA */
+    const char *name;           /* as in LEAT_ISA */
+    const unsigned char *order; /* of a block's coefficients, by zigzag index */
     leat__jpeg_decode *decode;
     leat__jpeg_color *color[4];
 } leat__jpeg_kernels;

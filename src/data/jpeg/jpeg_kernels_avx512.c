@@ -87,6 +87,7 @@ static inline void store_pixels(const words blue[2], const words green[2],
 
 const leat__jpeg_kernels leat__jpeg_kernels_avx512 = {
     .name = "avx512",
+    .order = order + 1,
     .decode = decode_mcus,
     .color = {[LEAT__JPEG_H1V1] = color_h1v1,
               [LEAT__JPEG_H2V1] = color_h2v1,

@@ -5,6 +5,7 @@
 
 const leat__jpeg_kernels leat__jpeg_kernels_c = {
     .name = "c",
+    .order = order + 1,
     .decode = decode_mcus,
     .color = {[LEAT__JPEG_H1V1] = color_h1v1,
               [LEAT__JPEG_H2V1] = color_h2v1,
