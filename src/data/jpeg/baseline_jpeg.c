@@ -1,10 +1,10 @@
 /*
  * DESIGN. A row of MCUs is decoded into a band of samples for each component:
- * its blocks one by one, through the scan's bit reader and the inverse DCT; then
- * the band's rows become rows of pixels. Where a pixel takes from the chroma of
- * two rows, the last row waits for the next band, and a copy of it precedes
- * that. All blocks are entropy-decoded, so that damage anywhere is found; only
- * those that the region takes from are transformed.
+ * its blocks one by one, through the scan's bit reader and the inverse DCT;
+ * then the band's rows become rows of pixels. Where a pixel takes from the
+ * chroma of two rows, the last row waits for the next band, and a copy of it
+ * precedes that. All blocks are entropy-decoded, so that damage anywhere is
+ * found; only those that the region takes from are transformed.
  */
 #include "data/jpeg/baseline_jpeg.h"
 #include "base/memory.h"
@@ -25,11 +25,11 @@ struct leat__baseline_jpeg {
     leat__jpeg_multipliers multipliers[3];
     /* Of the image. */
     int width, height;
-    int h, v;         /* luma's sampling factors; chroma's are 1 */
-    int mcu_columns;  /* MCUs of a row */
+    int h, v;        /* luma's sampling factors; chroma's are 1 */
+    int mcu_columns; /* MCUs of a row */
     int mcu_rows;
-    int channels;     /* of a pixel */
-    int spread;       /* of chroma: LEAT__JPEG_H1V1 and so on */
+    int channels; /* of a pixel */
+    int spread;   /* of chroma: LEAT__JPEG_H1V1 and so on */
     leat__image_region region;
     leat__jpeg_scan scan;
     leat__jpeg_segment segment;
@@ -40,11 +40,14 @@ struct leat__baseline_jpeg {
 
 int leat__baseline_jpeg_create(leat__baseline_jpeg **out)
 {
-    leat__baseline_jpeg *jpeg = leat__alloc_aligned(sizeof(*jpeg));
+    const leat__jpeg_kernels *kernels = leat__jpeg_kernels_choose();
+    *out = NULL;
+    if (!kernels)
+        return LEAT_OK;
+    leat__baseline_jpeg *jpeg = leat__alloc_aligned_zero(sizeof(*jpeg));
     if (!jpeg)
         return LEAT_ENOMEM;
-    memset(jpeg, 0, sizeof(*jpeg));
-    jpeg->kernels = leat__jpeg_kernels_choose();
+    jpeg->kernels = kernels;
     *out = jpeg;
     return LEAT_OK;
 }
@@ -130,8 +133,8 @@ static bool take_multipliers(leat__baseline_jpeg *jpeg, int component,
         if (value > 255)
             return false;
         out->of[to] = (int16_t)value;
-        out->limit[to] = (int16_t)(value ? LEAT__JPEG_COEFFICIENT_MAX / value
-                                         : INT16_MAX);
+        out->limit[to] =
+            (int16_t)(value ? LEAT__JPEG_COEFFICIENT_MAX / value : INT16_MAX);
     }
     return true;
 }
@@ -150,10 +153,10 @@ static bool take_tables(leat__baseline_jpeg *jpeg,
     for (int i = 0; i < codec->num_components; i++) {
         const jpeg_component_info *component = &codec->comp_info[i];
         int quant = component->quant_tbl_no;
-        if (!take_table(jpeg->dc, codec->dc_huff_tbl_ptrs,
-                        component->dc_tbl_no, false) ||
-            !take_table(jpeg->ac, codec->ac_huff_tbl_ptrs,
-                        component->ac_tbl_no, true) ||
+        if (!take_table(jpeg->dc, codec->dc_huff_tbl_ptrs, component->dc_tbl_no,
+                        false) ||
+            !take_table(jpeg->ac, codec->ac_huff_tbl_ptrs, component->ac_tbl_no,
+                        true) ||
             quant < 0 || quant >= NUM_QUANT_TBLS ||
             !take_multipliers(jpeg, i, codec->quant_tbl_ptrs[quant]))
             return false;
@@ -259,7 +262,8 @@ static bool refill_window(leat__baseline_jpeg *jpeg)
     return true;
 }
 
-/* Whether all bytes of the segment are used, and the marker is the right one. */
+/* Whether all bytes of the segment are used, and the marker is the right one.
+ */
 static bool ends_well(leat__baseline_jpeg *jpeg, int marker)
 {
     refill_window(jpeg);
@@ -334,9 +338,8 @@ static void color_row(const leat__baseline_jpeg *jpeg, int y, int band_row,
             chroma->samples + (other - first) * chroma->pitch;
     }
     const leat__image_region *region = &jpeg->region;
-    jpeg->kernels->color[jpeg->spread](&rows, region->column & ~1,
-                                       region->column + region->columns,
-                                       pixels);
+    jpeg->kernels->color[jpeg->spread](
+        &rows, region->column & ~1, region->column + region->columns, pixels);
 }
 
 /* Luma alone, for each channel. */

@@ -19,6 +19,7 @@
 /* Tables are kept from image to image. */
 typedef struct leat__baseline_jpeg leat__baseline_jpeg;
 
+/* `*out` is NULL where libjpeg is faster: without vector code. */
 int leat__baseline_jpeg_create(leat__baseline_jpeg **out);
 void leat__baseline_jpeg_destroy(leat__baseline_jpeg *jpeg);
 

@@ -60,7 +60,8 @@ bool leat__huffman_table_make(leat__huffman_table *table,
                               const unsigned char counts[17],
                               const unsigned char symbols[256], bool is_ac);
 
-/* The symbol that the bits, highest first, begin with; 0: none, or irregular. */
+/* The symbol that the bits, highest first, begin with; 0: none, or irregular.
+ */
 leat__huffman_symbol leat__huffman_find(const leat__huffman_table *table,
                                         uint64_t bits);
 

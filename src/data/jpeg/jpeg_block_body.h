@@ -29,8 +29,7 @@
 /* One more takes what is past a block, and the next is aligned. */
 #define BLOCK_WORDS (64 + 32)
 
-#define SPARE_16                                                               \
-    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64
+#define SPARE_16 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64
 #define SPARE_64 SPARE_16, SPARE_16, SPARE_16, SPARE_16
 
 /*
@@ -186,8 +185,8 @@ BLOCK_INLINE bool decode_block(decoding *d, const leat__jpeg_block *block,
     if (UNLIKELY(!end))
         return false;
     const leat__jpeg_band *band = &scan->band[block->component];
-    unsigned char *samples = band->samples + block->offset +
-                             (ptrdiff_t)mcu * block->step;
+    unsigned char *samples =
+        band->samples + block->offset + (ptrdiff_t)mcu * block->step;
     int dc = scan->predicted[block->component];
     if (end == 1) {
         dc *= block->multipliers->of[0];

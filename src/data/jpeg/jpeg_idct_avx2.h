@@ -2,11 +2,11 @@
  * jpeg_idct_avx2.h: the inverse DCT of jpeg_block_body.h in AVX2.
  *
  * The accurate integer transform of libjpeg rounds after each of its two passes
- * only; before that it is a sum of products, and a sum has any order. Here it is
- * that of vpmaddwd: each pass multiplies pairs of coefficients (0 and 4, 2 and
- * 6, 1 and 3, 5 and 7) by pairs of constants. A block is kept in that order:
- * vectors of eight pairs of rows, columns as 0 4 2 6 1 3 5 7, so that the first
- * pass leaves pairs for the second.
+ * only; before that it is a sum of products, and a sum has any order. Here it
+ * is that of vpmaddwd: each pass multiplies pairs of coefficients (0 and 4, 2
+ * and 6, 1 and 3, 5 and 7) by pairs of constants. A block is kept in that
+ * order: vectors of eight pairs of rows, columns as 0 4 2 6 1 3 5 7, so that
+ * the first pass leaves pairs for the second.
  */
 #include "data/jpeg/jpeg_kernels.h"
 
@@ -50,16 +50,15 @@ transform_pass(const __m256i in[4], int shift, __m256i out[8])
 {
     __m256i round = _mm256_set1_epi32(1 << (shift - 1));
     __m256i x04 = in[0], x26 = in[1], x13 = in[2], x57 = in[3];
-    __m256i sum = _mm256_add_epi32(
-        _mm256_madd_epi16(x04, pair(8192, 8192)), round);
-    __m256i difference = _mm256_add_epi32(
-        _mm256_madd_epi16(x04, pair(8192, -8192)), round);
+    __m256i sum =
+        _mm256_add_epi32(_mm256_madd_epi16(x04, pair(8192, 8192)), round);
+    __m256i difference =
+        _mm256_add_epi32(_mm256_madd_epi16(x04, pair(8192, -8192)), round);
     __m256i outer = _mm256_madd_epi16(x26, pair(10703, 4433));
     __m256i inner = _mm256_madd_epi16(x26, pair(4433, -10704));
-    __m256i even[4] = {_mm256_add_epi32(sum, outer),
-                       _mm256_add_epi32(difference, inner),
-                       _mm256_sub_epi32(difference, inner),
-                       _mm256_sub_epi32(sum, outer)};
+    __m256i even[4] = {
+        _mm256_add_epi32(sum, outer), _mm256_add_epi32(difference, inner),
+        _mm256_sub_epi32(difference, inner), _mm256_sub_epi32(sum, outer)};
     __m256i odd[4] = {products(x13, x57, 11363, 9633, 6437, 2260),
                       products(x13, x57, 9633, -2259, -11362, -6436),
                       products(x13, x57, 6437, -11362, 2261, 9633),
@@ -100,13 +99,13 @@ static inline void store_row(unsigned char *to, __m128i rows, int is_high)
 static inline __attribute__((always_inline)) void
 store_columns(const __m256i columns[4], unsigned char *to, ptrdiff_t pitch)
 {
-    const __m256i by_row = _mm256_broadcastsi128_si256(_mm_setr_epi8(
-        0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    const __m256i by_row = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     const __m256i middle = _mm256_set1_epi8((char)0x80);
-    __m256i left = _mm256_xor_si256(
-        _mm256_packs_epi16(columns[0], columns[1]), middle);
-    __m256i right = _mm256_xor_si256(
-        _mm256_packs_epi16(columns[2], columns[3]), middle);
+    __m256i left =
+        _mm256_xor_si256(_mm256_packs_epi16(columns[0], columns[1]), middle);
+    __m256i right =
+        _mm256_xor_si256(_mm256_packs_epi16(columns[2], columns[3]), middle);
     left = _mm256_shuffle_epi8(left, by_row);
     right = _mm256_shuffle_epi8(right, by_row);
     __m256i first = _mm256_unpacklo_epi32(left, right);

@@ -1,6 +1,7 @@
 #include "data/jpeg/jpeg_kernels.h"
 #include "device/transform_rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 extern const leat__jpeg_kernels leat__jpeg_kernels_c;
@@ -22,7 +23,9 @@ static bool has_avx512(void)
 
 const leat__jpeg_kernels *leat__jpeg_kernels_choose(void)
 {
-    const leat__jpeg_kernels *kernels = &leat__jpeg_kernels_c;
+    const char *asked = getenv("LEAT_ISA");
+    const leat__jpeg_kernels *kernels =
+        asked && strcmp(asked, "c") == 0 ? &leat__jpeg_kernels_c : NULL;
 #if defined(__x86_64__) || defined(__i386__)
     /* The set of the transform, or the best below it that there is. */
     const char *name = leat__row_kernels_choose()->name;

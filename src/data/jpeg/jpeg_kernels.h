@@ -89,8 +89,11 @@ typedef struct leat__jpeg_kernels {
     leat__jpeg_color *color[4];
 } leat__jpeg_kernels;
 
-/* The best set for this processor within the one that LEAT_ISA names. Any
- * thread. */
+/*
+ * The best set for this processor within the one that LEAT_ISA names; NULL
+ * where that is plain C, which libjpeg's vectors beat, unless LEAT_ISA asks for
+ * it. Any thread.
+ */
 const leat__jpeg_kernels *leat__jpeg_kernels_choose(void);
 
 #endif

@@ -34,14 +34,14 @@ static inline words mean_product(words x, int j, words y, int k)
 
 /* A third of 16 pixels in each half; in a plane, odd columns follow even ones.
  */
-static inline __m256i join(const __m256i planes[3], const signed char from[3][16])
+static inline __m256i join(const __m256i planes[3],
+                           const signed char from[3][16])
 {
     __m256i joined = _mm256_setzero_si256();
     for (int i = 0; i < 3; i++) {
         __m256i mask = _mm256_broadcastsi128_si256(
             _mm_loadu_si128((const __m128i *)(const void *)from[i]));
-        joined =
-            _mm256_or_si256(joined, _mm256_shuffle_epi8(planes[i], mask));
+        joined = _mm256_or_si256(joined, _mm256_shuffle_epi8(planes[i], mask));
     }
     return joined;
 }
@@ -58,8 +58,7 @@ static inline void store_pixels(const words blue[2], const words green[2],
          {-1, 10, -1, -1, 3, -1, -1, 11, -1, -1, 4, -1, -1, 12, -1, -1}},
         {{-1, 13, -1, -1, 6, -1, -1, 14, -1, -1, 7, -1, -1, 15, -1, -1},
          {-1, -1, 13, -1, -1, 6, -1, -1, 14, -1, -1, 7, -1, -1, 15, -1},
-         {5, -1, -1, 13, -1, -1, 6, -1, -1, 14, -1, -1, 7, -1, -1, 15}}
-    };
+         {5, -1, -1, 13, -1, -1, 6, -1, -1, 14, -1, -1, 7, -1, -1, 15}}};
     const __m256i planes[3] = {
         _mm256_packus_epi16((__m256i)blue[0], (__m256i)blue[1]),
         _mm256_packus_epi16((__m256i)green[0], (__m256i)green[1]),
