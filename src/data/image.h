@@ -14,8 +14,9 @@ int leat__image_open(leat_image_decoder *decoder, const void *bytes,
 /*
  * Decodes the opened image, once, with the errors of leat_image_decode. With a
  * region only its pixels are guaranteed to be written; their bytes, the status
- * and the count of warnings are the same. NULL, or a region that is not inside
- * the image: all pixels.
+ * and the count of warnings are the same, but that a JPEG's segments between
+ * restart markers, if the region takes nothing from them, are searched for
+ * markers only. NULL, or a region that is not inside the image: all pixels.
  */
 int leat__image_read(leat_image_decoder *decoder,
                      const leat__image_region *region, leat_image *out);

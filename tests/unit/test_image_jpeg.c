@@ -131,13 +131,17 @@ static void check_pixels(const char *name, const leat_image *whole,
     }
 }
 
-/* Status, error line, count of warnings and pixels: nothing may differ. */
-static void check_region(pair two, const char *name, const void *bytes,
+/*
+ * Status, error line, count of warnings and pixels: nothing may differ, but
+ * that with restart markers damage far from the region is met by `whole` alone.
+ */
+static void check_region(pair two, const jpeg_kind *kind, const void *bytes,
                          size_t size, leat_color color,
                          const leat__image_region *region)
 {
-    int64_t warnings =
-        leat_image_warnings(two.whole) - leat_image_warnings(two.part);
+    const char *name = kind->name;
+    int64_t more =
+        leat_image_warnings(two.part) - leat_image_warnings(two.whole);
     leat_image whole, part;
     int expected = leat_image_decode(two.whole, bytes, size, color, &whole);
     char line[512] = "";
@@ -152,9 +156,9 @@ static void check_region(pair two, const char *name, const void *bytes,
         ck_assert_str_eq(leat_last_error(), line);
     else
         check_pixels(name, &whole, &part, region);
-    ck_assert_msg(leat_image_warnings(two.whole) -
-                          leat_image_warnings(two.part) ==
-                      warnings,
+    more =
+        leat_image_warnings(two.part) - leat_image_warnings(two.whole) - more;
+    ck_assert_msg(kind->restart_rows ? more <= 0 : more == 0,
                   "%s: other warnings", name);
 }
 
@@ -185,7 +189,7 @@ START_TEST(a_region_has_the_pixels_of_the_whole)
         ck_assert_int_eq(
             leat_image_decode(two.part, black.bytes, black.size, color, &left),
             LEAT_OK);
-        check_region(two, kind->name, image.bytes, image.size, color, &region);
+        check_region(two, kind, image.bytes, image.size, color, &region);
     }
     close_pair(two);
     free(image.bytes);
@@ -215,8 +219,7 @@ START_TEST(a_cut_is_judged_alike_wherever_the_region_lies)
         unsigned char *cut = malloc(size + 1);
         memcpy(cut, image.bytes, size);
         leat__image_region region = side_region(kind, size);
-        check_region(two, kind->name, cut, size, (leat_color)(size % 3),
-                     &region);
+        check_region(two, kind, cut, size, (leat_color)(size % 3), &region);
         free(cut);
     }
     close_pair(two);
@@ -241,8 +244,7 @@ START_TEST(damage_is_judged_alike_wherever_the_region_lies)
         if (leat_image_probe(two.whole, image.bytes, image.size, color,
                              &header) == LEAT_OK &&
             header.height == kind->height && header.width == kind->width)
-            check_region(two, kind->name, image.bytes, image.size, color,
-                         &region);
+            check_region(two, kind, image.bytes, image.size, color, &region);
         *byte = was;
     }
     ck_assert_int_gt(leat_image_warnings(two.whole), 0);
@@ -288,7 +290,7 @@ START_TEST(an_opened_image_need_not_be_read)
                                           LEAT_COLOR_BGR, &header),
                          LEAT_OK);
     leat__image_region region = side_region(&kinds[0], 0);
-    check_region(two, "opened", image.bytes, image.size, LEAT_COLOR_BGR,
+    check_region(two, &kinds[0], image.bytes, image.size, LEAT_COLOR_BGR,
                  &region);
     ck_assert_int_eq(leat__image_open(two.part, image.bytes, image.size,
                                       LEAT_COLOR_BGR, &header),

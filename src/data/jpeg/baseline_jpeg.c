@@ -31,11 +31,15 @@ struct leat__baseline_jpeg {
     int channels; /* of a pixel */
     int spread;   /* of chroma: LEAT__JPEG_H1V1 and so on */
     leat__image_region region;
+    /* MCUs that the region takes from: rows, and columns of these. */
+    int first_row, end_row;
+    int first_column, end_column;
     leat__jpeg_scan scan;
     leat__jpeg_segment segment;
     int restart_interval; /* MCUs; 0: the scan is one segment */
-    int restarts;         /* so far */
+    int64_t restarts;     /* so far */
     int64_t left;         /* MCUs of the segment */
+    bool is_skipped;      /* the segment, none of which is wanted */
 };
 
 int leat__baseline_jpeg_create(leat__baseline_jpeg **out)
@@ -98,6 +102,13 @@ static bool take_sampling(leat__baseline_jpeg *jpeg,
     return jpeg->h == 1 || codec->image_width > 4;
 }
 
+/* Of n pixels from `first` on, with what upsampling reaches for: their MCUs. */
+static void take_range(int first, int n, int size, int *first_mcu, int *end_mcu)
+{
+    *first_mcu = first < REACH ? 0 : (first - REACH) / size;
+    *end_mcu = (first + n + REACH) / size + 1;
+}
+
 static void take_geometry(leat__baseline_jpeg *jpeg,
                           const struct jpeg_decompress_struct *codec,
                           const leat__image_region *region,
@@ -114,6 +125,10 @@ static void take_geometry(leat__baseline_jpeg *jpeg,
     jpeg->region = region ? *region
                           : (leat__image_region){.rows = frame->height,
                                                  .columns = frame->width};
+    take_range(jpeg->region.row, jpeg->region.rows, mcu_height,
+               &jpeg->first_row, &jpeg->end_row);
+    take_range(jpeg->region.column, jpeg->region.columns, mcu_width,
+               &jpeg->first_column, &jpeg->end_column);
 }
 
 static bool take_multipliers(leat__baseline_jpeg *jpeg, int component,
@@ -237,16 +252,35 @@ static void set_stop(leat__baseline_jpeg *jpeg)
                                       : end - LEAT__JPEG_OVERREAD;
 }
 
+/* Whether the region takes from any of the segment's MCUs. */
+static bool is_segment_wanted(const leat__baseline_jpeg *jpeg)
+{
+    int64_t columns = jpeg->mcu_columns, n = jpeg->restart_interval;
+    if (!n)
+        return true;
+    int64_t first = jpeg->restarts * n, end = first + n;
+    int64_t row = first / columns, last_row = (end - 1) / columns;
+    if (last_row < jpeg->first_row || row >= jpeg->end_row)
+        return false;
+    return row < last_row || (first - row * columns < jpeg->end_column &&
+                              end - row * columns > jpeg->first_column);
+}
+
 static void begin_segment(leat__baseline_jpeg *jpeg)
 {
     leat__jpeg_scan *scan = &jpeg->scan;
+    jpeg->left = jpeg->restart_interval ? jpeg->restart_interval : INT64_MAX;
+    jpeg->is_skipped = !is_segment_wanted(jpeg);
+    if (jpeg->is_skipped) {
+        leat__jpeg_segment_skip(&jpeg->segment);
+        return;
+    }
     leat__jpeg_segment_begin(&jpeg->segment);
     set_stop(jpeg);
     scan->next = jpeg->segment.bytes;
     scan->bits = 0;
     scan->count = 0;
     memset(scan->predicted, 0, sizeof(scan->predicted));
-    jpeg->left = jpeg->restart_interval ? jpeg->restart_interval : INT64_MAX;
 }
 
 /* False: the segment has ended. */
@@ -262,10 +296,14 @@ static bool refill_window(leat__baseline_jpeg *jpeg)
     return true;
 }
 
-/* Whether all bytes of the segment are used, and the marker is the right one.
+/*
+ * Whether all bytes of the segment are used, if any, and the marker is the
+ * right one.
  */
 static bool ends_well(leat__baseline_jpeg *jpeg, int marker)
 {
+    if (jpeg->is_skipped)
+        return jpeg->segment.marker == marker;
     refill_window(jpeg);
     const leat__jpeg_segment *segment = &jpeg->segment;
     ptrdiff_t bytes = segment->bytes + segment->size - jpeg->scan.next;
@@ -275,16 +313,30 @@ static bool ends_well(leat__baseline_jpeg *jpeg, int marker)
 
 static bool pass_restart(leat__baseline_jpeg *jpeg)
 {
-    if (!ends_well(jpeg, LEAT__JPEG_RST0 + jpeg->restarts++ % 8))
+    if (!ends_well(jpeg, LEAT__JPEG_RST0 + (int)(jpeg->restarts++ % 8)))
         return false;
     begin_segment(jpeg);
+    return true;
+}
+
+/* MCUs of a segment from `first` to before `end`; false: irregular. */
+static bool decode_mcus(leat__baseline_jpeg *jpeg, int first, int end)
+{
+    leat__jpeg_scan *scan = &jpeg->scan;
+    jpeg->left -= end - first;
+    while (first < end && !jpeg->is_skipped) {
+        first = jpeg->kernels->decode(scan, first, end);
+        if (scan->irregular)
+            return false;
+        if (scan->next > scan->stop && !refill_window(jpeg))
+            return false;
+    }
     return true;
 }
 
 /* False: irregular. */
 static bool decode_row(leat__baseline_jpeg *jpeg)
 {
-    leat__jpeg_scan *scan = &jpeg->scan;
     int mcu = 0;
     while (mcu < jpeg->mcu_columns) {
         if (!jpeg->left && !pass_restart(jpeg))
@@ -292,13 +344,9 @@ static bool decode_row(leat__baseline_jpeg *jpeg)
         int64_t end = jpeg->mcu_columns;
         if (jpeg->left < end - mcu)
             end = mcu + jpeg->left;
-        int reached = jpeg->kernels->decode(scan, mcu, (int)end);
-        if (scan->irregular)
+        if (!decode_mcus(jpeg, mcu, (int)end))
             return false;
-        jpeg->left -= reached - mcu;
-        mcu = reached;
-        if (scan->next > scan->stop && !refill_window(jpeg))
-            return false;
+        mcu = (int)end;
     }
     return true;
 }
@@ -396,32 +444,18 @@ static void keep_last_rows(const leat__baseline_jpeg *jpeg, int components)
     }
 }
 
-/* The MCUs that the region takes from. */
-static void choose_wanted(leat__baseline_jpeg *jpeg, int mcu_row)
-{
-    const leat__image_region *region = &jpeg->region;
-    leat__jpeg_scan *scan = &jpeg->scan;
-    int height = BLOCK * jpeg->v, width = BLOCK * jpeg->h;
-    bool is_above = (mcu_row + 1) * height + REACH <= region->row;
-    bool is_below = mcu_row * height - REACH >= region->row + region->rows;
-    scan->first_wanted = scan->end_wanted = 0;
-    if (is_above || is_below)
-        return;
-    int first = region->column - REACH;
-    scan->first_wanted = first < 0 ? 0 : first / width;
-    scan->end_wanted = (region->column + region->columns + REACH) / width + 1;
-}
-
 static bool decode_scan(leat__baseline_jpeg *jpeg, int components,
                         unsigned char *pixels)
 {
     jpeg->scan.irregular = 0;
     begin_segment(jpeg);
     for (int row = 0; row < jpeg->mcu_rows; row++) {
-        choose_wanted(jpeg, row);
+        bool is_wanted = row >= jpeg->first_row && row < jpeg->end_row;
+        jpeg->scan.first_wanted = jpeg->first_column;
+        jpeg->scan.end_wanted = is_wanted ? jpeg->end_column : 0;
         if (!decode_row(jpeg))
             return false;
-        if (jpeg->scan.first_wanted == jpeg->scan.end_wanted)
+        if (!is_wanted)
             continue;
         if (components == 3 && jpeg->h == 2)
             extend_rows(jpeg);

@@ -92,10 +92,12 @@ BLOCK_INLINE bool decode_dc(decoding *d, const leat__jpeg_block *block)
         block->dc->symbol[d->in.bits >> (64 - LEAT__HUFFMAN_BITS)];
     if (UNLIKELY(!symbol))
         symbol = leat__huffman_find(block->dc, d->in.bits);
+    if (UNLIKELY(!symbol))
+        return false;
     int *dc = &d->scan->predicted[block->component];
     *dc += leat__huffman_value(symbol, d->in.bits);
     consume(&d->in, symbol);
-    return symbol && *dc >= -DC_MAX - 1 && *dc <= DC_MAX;
+    return *dc >= -DC_MAX - 1 && *dc <= DC_MAX;
 }
 
 /* A symbol that is not in a pair, of at most 26 bits; 0: irregular. */

@@ -18,16 +18,19 @@ static void copy_clean(leat__jpeg_segment *segment)
     segment->source += n;
 }
 
-/* What is after a 0xff: a stuffed zero, or the marker that ends the segment. */
-static void read_mark(leat__jpeg_segment *segment)
+/*
+ * What is after a 0xff: true for a stuffed zero, false for the marker that ends
+ * the segment.
+ */
+static bool is_stuffed(leat__jpeg_segment *segment)
 {
     int code = segment->source < segment->source_end ? *segment->source++ : -1;
     if (code == 0)
-        return;
-    segment->size--;
+        return true;
     bool is_known = (code >= LEAT__JPEG_RST0 && code < LEAT__JPEG_RST0 + 8) ||
                     code == LEAT__JPEG_EOI;
     segment->marker = is_known ? code : -1;
+    return false;
 }
 
 static void fill(leat__jpeg_segment *segment)
@@ -38,8 +41,8 @@ static void fill(leat__jpeg_segment *segment)
             break;
         }
         copy_clean(segment);
-        if (segment->source[-1] == 0xff)
-            read_mark(segment);
+        if (segment->source[-1] == 0xff && !is_stuffed(segment))
+            segment->size--;
     }
     if (segment->marker)
         memset(segment->bytes + segment->size, 0, ZEROS);
@@ -50,6 +53,23 @@ void leat__jpeg_segment_begin(leat__jpeg_segment *segment)
     segment->size = 0;
     segment->marker = 0;
     fill(segment);
+}
+
+void leat__jpeg_segment_skip(leat__jpeg_segment *segment)
+{
+    segment->size = 0;
+    segment->marker = 0;
+    while (!segment->marker) {
+        const unsigned char *from = segment->source;
+        size_t left = (size_t)(segment->source_end - from);
+        const unsigned char *mark = left ? memchr(from, 0xff, left) : NULL;
+        if (!mark) {
+            segment->marker = -1;
+            return;
+        }
+        segment->source = mark + 1;
+        is_stuffed(segment);
+    }
 }
 
 void leat__jpeg_segment_refill(leat__jpeg_segment *segment, size_t used)

@@ -27,6 +27,9 @@ typedef struct leat__jpeg_segment {
 /* Begins the segment at `source`, which is past the last one's marker. */
 void leat__jpeg_segment_begin(leat__jpeg_segment *segment);
 
+/* Reads on to the marker that ends the segment; the window stays empty. */
+void leat__jpeg_segment_skip(leat__jpeg_segment *segment);
+
 /* Drops the first `used` bytes of the window and refills it. */
 void leat__jpeg_segment_refill(leat__jpeg_segment *segment, size_t used);
 
