@@ -103,6 +103,11 @@ typedef struct leat_stats {
     int nbad;                   /* of bad, how many there are */
     int64_t image_warnings;     /* images whose decoder warned */
 
+    /* Images decoded since setup. */
+    int64_t jpeg_fast;    /* JPEGs by leat's own decoder */
+    int64_t jpeg_library; /* JPEGs by libjpeg-turbo, which decodes what is not
+                             plain baseline, or not clean */
+
     /* Memory. */
     leat_memory_stats memory; /* reserved */
     leat_memory_stats peak;   /* of it, the most that batches in circulation

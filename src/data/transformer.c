@@ -118,9 +118,15 @@ int leat__transformer_words_per_image(const leat_transformer *transformer)
     return leat__transform_words_per_image(transformer->shared->transform);
 }
 
-int64_t leat__transformer_warnings(const leat_transformer *transformer)
+void leat__transformer_count(const leat_transformer *transformer,
+                             leat__image_counts *counts)
 {
-    return transformer->decoder ? leat_image_warnings(transformer->decoder) : 0;
+    if (!transformer->decoder)
+        return;
+    leat__jpeg_counts jpeg = leat__image_jpeg_counts(transformer->decoder);
+    counts->warnings += leat_image_warnings(transformer->decoder);
+    counts->jpeg_fast += jpeg.fast;
+    counts->jpeg_library += jpeg.library;
 }
 
 /* The three dimensions of a field that is no encoded image. */

@@ -25,8 +25,16 @@ int leat__transformer_check_mean(leat_transformer *transformer,
 int leat__transformer_whole_shape(leat_transformer *transformer,
                                   const leat_field *field, int shape[3]);
 
-/* The number of images so far for which the codec warned. */
-int64_t leat__transformer_warnings(const leat_transformer *transformer);
+/* Images decoded so far. */
+typedef struct leat__image_counts {
+    int64_t warnings; /* whose codec warned */
+    int64_t jpeg_fast;
+    int64_t jpeg_library;
+} leat__image_counts;
+
+/* Adds the transformer's to `counts`. */
+void leat__transformer_count(const leat_transformer *transformer,
+                             leat__image_counts *counts);
 
 /*
  * The CPU's part of leat_transformer_apply if a device does the rest: a uint8

@@ -30,12 +30,12 @@ void leat__batch_fill_finish(leat__batch_fill *fill)
     memset(fill, 0, sizeof(*fill));
 }
 
-int64_t leat__batch_fill_warnings(const leat__batch_fill *fill)
+leat__image_counts leat__batch_fill_count(const leat__batch_fill *fill)
 {
-    int64_t n = 0;
+    leat__image_counts counts = {0};
     for (int i = 0; i < fill->spec.plan->images; i++)
-        n += leat__transformer_warnings(fill->image[i]);
-    return n;
+        leat__transformer_count(fill->image[i], &counts);
+    return counts;
 }
 
 /* What is no image is one row of all that there is: a crop cuts that. */

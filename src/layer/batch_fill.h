@@ -2,6 +2,7 @@
 #ifndef LEAT_LAYER_BATCH_FILL_H
 #define LEAT_LAYER_BATCH_FILL_H
 
+#include "data/transformer.h"
 #include "layer/batch.h"
 #include "layer/chunk.h"
 #include "layer/tops/top_plan.h"
@@ -57,8 +58,8 @@ int leat__batch_spec_check_means(const leat__batch_spec *spec,
                                  leat_transformer *const image[],
                                  const leat_sample *sample);
 
-/* Images so far for which a codec warned. */
-int64_t leat__batch_fill_warnings(const leat__batch_fill *fill);
+/* Images decoded so far. */
+leat__image_counts leat__batch_fill_count(const leat__batch_fill *fill);
 
 /*
  * Transforms `sample` instead of the chunk's sample `i`, under that one's

@@ -442,6 +442,8 @@ void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int i,
             leat__counter_waited(&one->blocked_full, now);
         stats->blocked_lock += leat__counter_waited(&one->blocked_lock, now);
         stats->image_warnings += atomic_load(&one->warnings);
+        stats->jpeg_fast += atomic_load(&one->jpeg_fast);
+        stats->jpeg_library += atomic_load(&one->jpeg_library);
     }
     stats->nstages = 2;
     stats->helped_chunks = atomic_load(&caller->chunks);

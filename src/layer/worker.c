@@ -200,8 +200,12 @@ static void count(leat__worker *worker, int samples)
 {
     leat__counter_add_exclusive(&worker->items, samples);
     leat__counter_add_exclusive(&worker->chunks, 1);
-    atomic_store_explicit(&worker->warnings,
-                          leat__batch_fill_warnings(&worker->fill),
+    leat__image_counts images = leat__batch_fill_count(&worker->fill);
+    atomic_store_explicit(&worker->warnings, images.warnings,
+                          memory_order_relaxed);
+    atomic_store_explicit(&worker->jpeg_fast, images.jpeg_fast,
+                          memory_order_relaxed);
+    atomic_store_explicit(&worker->jpeg_library, images.jpeg_library,
                           memory_order_relaxed);
 }
 

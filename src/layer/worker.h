@@ -42,7 +42,9 @@ typedef struct leat__worker {
     atomic_int_fast64_t blocked_full;
     atomic_int_fast64_t blocked_lock;
     atomic_int_fast64_t chunks;
-    atomic_int_fast64_t warnings;
+    atomic_int_fast64_t warnings; /* these three: of images */
+    atomic_int_fast64_t jpeg_fast;
+    atomic_int_fast64_t jpeg_library;
     atomic_int activity;          /* a leat__worker_activity */
     char apart[LEAT__CACHE_LINE]; /* from the next worker's */
 } leat__worker;

@@ -253,6 +253,9 @@ static void report_stages(struct report *report, const leat_stats *stats)
         {"helped", NULL, REPORT_SECONDS, stats->helped, NULL},
         {"bad_records", stats->bad_records > 0 ? "bad records" : NULL,
          REPORT_COUNT, (double)stats->bad_records, NULL},
+        {"jpeg_fast", NULL, REPORT_COUNT, (double)stats->jpeg_fast, NULL},
+        {"jpeg_library", stats->jpeg_library > 0 ? "JPEGs by libjpeg" : NULL,
+         REPORT_COUNT, (double)stats->jpeg_library, NULL},
         {0}};
     report_figures(report, figures);
 }

@@ -79,6 +79,8 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
     sum->helped += so_far.helped - before->helped;
     sum->blocked_lock += so_far.blocked_lock - before->blocked_lock;
     sum->bad_records += so_far.bad_records - before->bad_records;
+    sum->jpeg_fast += so_far.jpeg_fast - before->jpeg_fast;
+    sum->jpeg_library += so_far.jpeg_library - before->jpeg_library;
     for (int i = 0; i < after->nstages; i++) {
         const leat_stage_stats *from = &before->stage[i];
         const leat_stage_stats *old = &so_far.stage[i];
