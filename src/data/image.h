@@ -30,12 +30,7 @@ typedef struct leat__image_memory {
 
 leat__image_memory leat__image_memory_use(const leat_image_decoder *decoder);
 
-/* JPEGs decoded so far. */
-typedef struct leat__jpeg_counts {
-    int64_t fast;    /* by the fast path for clean baseline files */
-    int64_t library; /* by libjpeg, to which that leaves all others */
-} leat__jpeg_counts;
-
+/* JPEGs so far. */
 leat__jpeg_counts leat__image_jpeg_counts(const leat_image_decoder *decoder);
 
 #endif

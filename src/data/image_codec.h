@@ -2,7 +2,6 @@
 #ifndef LEAT_DATA_IMAGE_CODEC_H
 #define LEAT_DATA_IMAGE_CODEC_H
 
-#include "data/image.h"
 #include "data/image_arena.h"
 #include "data/image_frame.h"
 

@@ -32,6 +32,12 @@ typedef struct leat__image_frame {
     uint64_t working_bytes; /* of decoding, beside the pixels */
 } leat__image_frame;
 
+/* JPEGs that a decoder has decoded. */
+typedef struct leat__jpeg_counts {
+    int64_t fast;    /* by the fast path for clean baseline files */
+    int64_t library; /* by libjpeg, to which that leaves all others */
+} leat__jpeg_counts;
+
 /*
  * A buffer of pixels that grows with the largest image and shrinks when recent
  * ones need far less; all zero is valid and empty.
