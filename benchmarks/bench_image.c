@@ -1,12 +1,14 @@
 /*
  * bench_image: what decoding costs on one core beside a bare libjpeg loop.
  *
- *     bench_image [--json] [--rounds N] [CASE | FILE.jpg...]
+ *     bench_image [--json] [--rounds N] [--write DIR] [CASE | FILE.jpg...]
  *
- * Each round takes every way in turn over the same images, so that a busy
- * machine slows all of them; the ratio is that of a round to the bare loop's of
- * the same round. Times are of the processor. Images are made as `leat synth
- * noise --jpeg 90` does, or given. Before that the ways are compared.
+ * --write: the images of CASE as files, for other programs; nothing is
+ * measured. Each round takes every way in turn over the same images, so that a
+ * busy machine slows all of them; the ratio is that of a round to the bare
+ * loop's of the same round. Times are of the processor. Images are made as
+ * `leat synth noise --jpeg 90` does, or given. Before that the ways are
+ * compared.
  */
 #include "base/memory.h"
 #include "base/random.h"
@@ -312,16 +314,35 @@ static void run_case(const bench_case *what, char **files, int n, int rounds,
     close_bench(&b);
 }
 
+static void write_images(const bench_case *what, const char *folder)
+{
+    bench b;
+    open_bench(&b);
+    make_images(&b, what);
+    for (int i = 0; i < b.count; i++) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/%s-%02d.jpg", folder, what->name, i);
+        FILE *file = fopen(path, "wb");
+        const encoded_image *image = &b.images[i];
+        if (!file || fwrite(image->bytes, 1, image->size, file) != image->size)
+            check(leat_error(LEAT_EIO, "cannot write %s", path));
+        fclose(file);
+    }
+    close_bench(&b);
+}
+
 int main(int argc, char **argv)
 {
     int json = 0, rounds = 15, reported = 0;
-    const char *only = NULL;
+    const char *only = NULL, *folder = NULL;
     int i = 1;
     for (; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             json = 1;
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
             rounds = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--write") == 0 && i + 1 < argc)
+            folder = argv[++i];
         else if (strchr(argv[i], '.'))
             break;
         else
@@ -330,6 +351,11 @@ int main(int argc, char **argv)
     int has_files = i < argc;
     if (rounds < 1 || rounds > ROUNDS_MAX)
         rounds = 15;
+    for (size_t c = 0; folder && c < sizeof(cases) / sizeof(cases[0]); c++)
+        if (cases[c].height && (!only || strcmp(only, cases[c].name) == 0))
+            write_images(&cases[c], folder);
+    if (folder)
+        return 0;
     const char *format =
         json ? "{\"commit\": \"%s\", \"compiler\": \"%s\", \"results\": ["
              : "commit %s, %s\n";
