@@ -27,15 +27,10 @@ leat_image_decoder *jpeg_decoder(const char *isa)
     return decoder_by("LEAT_ISA", isa);
 }
 
-jpeg_counts jpeg_counts_now(const leat_image_decoder *decoder)
+jpeg_path jpeg_path_since(const leat_image_decoder *decoder,
+                          leat__jpeg_counts before)
 {
-    return (jpeg_counts){.fast = leat__image_jpeg_counts(decoder).fast,
-                         .library = leat__image_jpeg_counts(decoder).library};
-}
-
-jpeg_path jpeg_path_since(const leat_image_decoder *decoder, jpeg_counts before)
-{
-    jpeg_counts now = jpeg_counts_now(decoder);
+    leat__jpeg_counts now = leat__image_jpeg_counts(decoder);
     int64_t fast = now.fast - before.fast;
     int64_t library = now.library - before.library;
     if (fast < 0 || library < 0 || fast + library > 1)
@@ -55,7 +50,7 @@ bool jpeg_pair_open(jpeg_pair *out, const char *isa)
 
 void jpeg_pair_close(jpeg_pair *pair)
 {
-    ck_assert_int_eq(jpeg_counts_now(pair->library).fast, 0);
+    ck_assert_int_eq(leat__image_jpeg_counts(pair->library).fast, 0);
     leat_image_decoder_destroy(pair->whole);
     leat_image_decoder_destroy(pair->part);
     leat_image_decoder_destroy(pair->library);
@@ -182,7 +177,7 @@ jpeg_verdict jpeg_pair_check(jpeg_pair *pair, const char *name,
     }
     leat__image_region region =
         jpeg_region_pick(header.height, header.width, seed);
-    jpeg_counts before = jpeg_counts_now(pair->whole);
+    leat__jpeg_counts before = leat__image_jpeg_counts(pair->whole);
     int64_t warnings = leat_image_warnings(pair->library);
     int status = check_all(pair, name, copy, size, color, &region);
     free(copy);

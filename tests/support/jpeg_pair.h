@@ -22,16 +22,9 @@ leat_image_decoder *jpeg_decoder(const char *isa);
 /* The decoder that decoded the latest image. */
 typedef enum jpeg_path { JPEG_NOT_DECODED, JPEG_FAST, JPEG_LIBRARY } jpeg_path;
 
-/* Images that a decoder has counted so far, by path. */
-typedef struct jpeg_counts {
-    int64_t fast, library;
-} jpeg_counts;
-
-jpeg_counts jpeg_counts_now(const leat_image_decoder *decoder);
-
 /* The path of the one image that followed `before`. */
 jpeg_path jpeg_path_since(const leat_image_decoder *decoder,
-                          jpeg_counts before);
+                          leat__jpeg_counts before);
 
 /* Three decoders that are given the same bytes. */
 typedef struct jpeg_pair {

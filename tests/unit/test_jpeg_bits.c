@@ -55,23 +55,28 @@ static void ask_oracle(const made_jpeg *jpeg, leat_color color, oracle *out)
     jpeg_destroy_decompress(&codec);
 }
 
+/* Stored as YCbCr or gray, by markers of which libjpeg has nothing to say. */
+static bool is_plain_color(const jpeg_source *source)
+{
+    return source->components == 1 || (source->markers != JPEG_ADOBE_RGB &&
+                                       source->markers != JPEG_UNMARKED_RGB &&
+                                       source->markers != JPEG_ADOBE_YCCK);
+}
+
 /* JPEG_NOT_DECODED: either path may be taken. */
 static jpeg_path expected_path(const jpeg_source *source)
 {
-    static const char *const fast[] = {"4:2:0", "4:2:2", "4:4:4", "4:4:0",
-                                       "gray"};
-    bool is_known = false;
+    static const char *const fast[] = {"4:2:0", "4:2:2", "4:4:4", "4:4:0"};
+    bool is_known = source->components == 1;
     for (size_t i = 0; i < sizeof(fast) / sizeof(fast[0]); i++)
         is_known |= !strcmp(source->name, fast[i]);
-    if (!is_known || source->is_progressive || source->is_arithmetic)
+    if (!is_known || !is_plain_color(source) || source->is_progressive ||
+        source->is_arithmetic)
         return JPEG_LIBRARY;
     /* libjpeg upsamples so few columns otherwise. */
-    if (source->h[0] == 2 && source->width <= 4)
-        return JPEG_NOT_DECODED;
-    if (source->has_large_quanta || (source->markers == JPEG_ADOBE_RGB ||
-                                     source->markers == JPEG_UNMARKED_RGB))
-        return JPEG_NOT_DECODED;
-    return JPEG_FAST;
+    if (source->components == 3 && source->h[0] == 2 && source->width <= 4)
+        return JPEG_LIBRARY;
+    return source->has_large_quanta ? JPEG_NOT_DECODED : JPEG_FAST;
 }
 
 /* The decoders of an instruction set: one sees whole images, one regions. */
@@ -104,7 +109,7 @@ static jpeg_path check_region(leat_image_decoder *decoder,
                               const leat__image_region *region)
 {
     leat_image decoded;
-    jpeg_counts before = jpeg_counts_now(decoder);
+    leat__jpeg_counts before = leat__image_jpeg_counts(decoder);
     if (jpeg_decode_region(decoder, image->jpeg.bytes, image->jpeg.size,
                            image->color, region, &decoded) != LEAT_OK)
         report(image, leat_last_error());
