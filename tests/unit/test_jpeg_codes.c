@@ -13,6 +13,9 @@
 
 #define ROUNDS (IS_SANITIZED ? 300 : 6000)
 #define SIDE_MAX 70
+/* A DC coefficient below it gives samples that all of libjpeg's variants clamp
+   alike, even without others. */
+#define FLAT_MAX 4080
 /* Of how much of the file the decoder has in its window at once. */
 #define WINDOW 16384
 
@@ -304,9 +307,8 @@ START_TEST(a_block_of_one_value_may_have_any)
             jpeg_writer file = begin_file(&plan);
             jpeg_put_block(&file, 0, 0, block);
             check_file(&file, "DC", value * 64 + quantum + (1 << 20),
-                       value * quantum > -4096 && value * quantum < 4080
-                           ? JPEG_FAST
-                           : JPEG_NOT_DECODED);
+                       abs(value * quantum) < FLAT_MAX ? JPEG_FAST
+                                                       : JPEG_NOT_DECODED);
         }
     jpeg_pair_close(&pair);
 }
