@@ -1,8 +1,8 @@
 /*
  * fuzz_jpeg.c: any bytes as a JPEG, decoded as a layer would, with one of the
  * instruction sets, and by libjpeg alone: status, error line, warning and
- * pixels, those of a region too, are the same. The file's size chooses the set
- * and the colour.
+ * pixels, those of a region too, are the same; only the warning of a region may
+ * be missing. The file's size chooses the set and the colour.
  */
 #include "data/image.h"
 
@@ -106,7 +106,11 @@ static void check(leat_image_decoder *decoder, const uint8_t *data, size_t size,
     answer expected = ask(library, data, size, color, NULL);
     /* The region first: the whole image would leave its pixels behind. */
     answer region = ask(decoder, data, size, color, &part);
-    compare(&region, &expected, &part);
+    answer regular = expected;
+    /* What is wrong between restart markers far from it is not met. */
+    if (!region.warning && memmem(data, size, "\xff\xdd", 2))
+        regular.warning = NULL;
+    compare(&region, &regular, &part);
     answer whole = ask(decoder, data, size, color, NULL);
     compare(&whole, &expected, &all);
 }

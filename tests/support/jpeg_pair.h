@@ -47,8 +47,9 @@ typedef struct jpeg_verdict {
 /*
  * Decodes the bytes, copied to memory of exactly their size: the whole image
  * and a region that `seed` chooses. Fails the test, under `name`, where the
- * status, the error line, the warning or a pixel differs from libjpeg's. An
- * image of more than 2^20 pixels is left out: LEAT_END.
+ * status, the error line, the warning or a pixel differs from libjpeg's; but a
+ * region of a file with restart markers may be without a warning. An image of
+ * more than 2^20 pixels is left out: LEAT_END.
  */
 jpeg_verdict jpeg_pair_check(jpeg_pair *pair, const char *name,
                              const void *bytes, size_t size, leat_color color,
