@@ -279,6 +279,7 @@ leat__jpeg_counts leat__jpeg_count(const leat__jpeg *jpeg)
 void leat__jpeg_close(leat__jpeg *jpeg)
 {
     jpeg_abort_decompress(&jpeg->codec);
+    jpeg->codec.arith_code = FALSE; /* fill_input looks at it in a header */
     memset(jpeg->codec.quant_tbl_ptrs, 0, sizeof(jpeg->codec.quant_tbl_ptrs));
     memset(jpeg->codec.dc_huff_tbl_ptrs, 0,
            sizeof(jpeg->codec.dc_huff_tbl_ptrs));

@@ -440,6 +440,26 @@ START_TEST(restarts_that_are_missing_or_wrong_are_judged_as_by_libjpeg)
 }
 END_TEST
 
+START_TEST(an_arithmetic_image_leaves_nothing_behind)
+{
+    jpeg_source source = sources[0];
+    source.is_arithmetic = true;
+    made_jpeg arithmetic = jpeg_source_make(&source);
+    leat_image image;
+    open_decoders();
+    for (int i = 0; i < npairs; i++) {
+        ck_assert_int_eq(leat_image_decode(pairs[i].whole, arithmetic.bytes,
+                                           arithmetic.size, LEAT_COLOR_BGR,
+                                           &image),
+                         LEAT_OK);
+        jpeg_pair_check(&pairs[i], "the start of a header",
+                        "\xff\xd8\xff\xfe\0", 5, LEAT_COLOR_BGR, 0);
+    }
+    close_decoders();
+    free(arithmetic.bytes);
+}
+END_TEST
+
 static const unsigned char full[3] = {0x11, 0x11, 0x11};
 
 /* 4:4:4 of one MCU, with its components in scans of their own. */
@@ -651,6 +671,7 @@ int main(void)
     tcase_add_test(tcase, any_ac_symbol_is_judged_as_by_libjpeg);
     tcase_add_test(tcase,
                    restarts_that_are_missing_or_wrong_are_judged_as_by_libjpeg);
+    tcase_add_test(tcase, an_arithmetic_image_leaves_nothing_behind);
     tcase_add_loop_test(tcase, irregular_files_are_judged_as_by_libjpeg, 0,
                         LENGTH(files));
     tcase_add_test(tcase, files_are_judged_as_by_libjpeg);
