@@ -6,6 +6,7 @@
  */
 #include "data/image.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,14 +72,23 @@ static void compare_pixels(const leat_image *a, const leat_image *b,
     }
 }
 
-static void compare(const answer *a, const answer *b,
+/* Prints what differs: it may depend on earlier images. */
+static void differ(const char *what, const answer *a, const answer *b)
+{
+    fprintf(stderr, "%s: %d '%s' '%s', but by libjpeg %d '%s' '%s'\n", what,
+            a->status, a->line, a->warning ? a->warning : "", b->status,
+            b->line, b->warning ? b->warning : "");
+    abort();
+}
+
+static void compare(const char *what, const answer *a, const answer *b,
                     const leat__image_region *region)
 {
     if (a->status != b->status || strcmp(a->line, b->line) != 0)
-        abort();
+        differ(what, a, b);
     if (!a->warning != !b->warning ||
         (a->warning && strcmp(a->warning, b->warning) != 0))
-        abort();
+        differ(what, a, b);
     if (a->status == LEAT_OK)
         compare_pixels(&a->image, &b->image, region);
 }
@@ -110,9 +120,9 @@ static void check(leat_image_decoder *decoder, const uint8_t *data, size_t size,
     /* What is wrong between restart markers far from it is not met. */
     if (!region.warning && memmem(data, size, "\xff\xdd", 2))
         regular.warning = NULL;
-    compare(&region, &regular, &part);
+    compare("region", &region, &regular, &part);
     answer whole = ask(decoder, data, size, color, NULL);
-    compare(&whole, &expected, &all);
+    compare("whole", &whole, &expected, &all);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
