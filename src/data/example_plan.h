@@ -46,13 +46,4 @@ typedef struct leat__example_plan {
 int leat__example_plan_add(leat__example_plan *plan, const char *text);
 void leat__example_plan_finish(leat__example_plan *plan);
 
-/*
- * Replaces the fields of the sample from `base` on by those of the plan, read
- * from the message in field `message`. Defaults are views of the plan. Errors,
- * which leave the sample as it was: LEAT_EDATA with the feature; LEAT_ENOMEM;
- * LEAT_EINVAL without room for the fields. Any threads.
- */
-int leat__example_plan_read(const leat__example_plan *plan, leat_sample *sample,
-                            int base, int message);
-
 #endif

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "data/example_plan.h"
+#include "data/example_fields.h"
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
 
@@ -25,8 +25,8 @@ static int example_work(leat__sample_map *map, leat__map_state *state,
 {
     const example_reader *example = (const example_reader *)map;
     (void)state;
-    return leat__example_plan_read(&example->plan, sample, first,
-                                   first + example->message);
+    return leat__example_fields_read(&example->plan, sample, first,
+                                     first + example->message);
 }
 
 static void example_finish(leat__sample_map *map)

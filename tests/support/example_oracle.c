@@ -1,5 +1,6 @@
 #include "support/example_oracle.h"
 
+#include "data/example_fields.h"
 #include "example.pb-c.h"
 
 #include <stdio.h>
@@ -328,7 +329,7 @@ oracle_verdict example_oracle_compare(const leat__example_plan *plan,
     const int64_t shape[] = {(int64_t)size};
     if (leat_sample_set(&sample, 0, LEAT_BYTES, 1, shape, message))
         abort();
-    int status = leat__example_plan_read(plan, &sample, 0, 0);
+    int status = leat__example_fields_read(plan, &sample, 0, 0);
     *what = status ? leat_last_error() : "it is read";
     if (status && strstr(*what, "that number"))
         return ORACLE_IS_NONE;

@@ -2,7 +2,7 @@
  * oracle. */
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/example_plan.h"
+#include "data/example_fields.h"
 #include "pipeline/pipeline.h"
 #include "support/example_oracle.h"
 #include "support/shared_data.h"
@@ -144,7 +144,7 @@ static int read_message(void)
     sample.from.record = 7;
     ck_assert_int_eq(
         leat_sample_set(&sample, 0, LEAT_BYTES, 1, shape, message.at), LEAT_OK);
-    return leat__example_plan_read(&plan, &sample, 0, 0);
+    return leat__example_fields_read(&plan, &sample, 0, 0);
 }
 
 static void read_good(void)
@@ -247,7 +247,7 @@ START_TEST(a_message_in_the_samples_buffer_may_move)
     void *copy = leat_sample_take(&sample, message.size);
     memcpy(copy, message.at, message.size);
     leat_sample_set(&sample, 0, LEAT_UINT8, 1, shape, copy);
-    ck_assert_int_eq(leat__example_plan_read(&plan, &sample, 0, 0), LEAT_OK);
+    ck_assert_int_eq(leat__example_fields_read(&plan, &sample, 0, 0), LEAT_OK);
     FIELD(0, LEAT_INT64, 1, DIMS(200), ids);
     assert_field(1, LEAT_BYTES, 1, (const int64_t[]){4}, "JPEG", 4);
 }
@@ -263,7 +263,7 @@ START_TEST(fields_of_other_readers_stay_before_them)
     leat_sample_set(&sample, 0, LEAT_FLOAT32, 0, NULL, &before);
     leat_sample_set(&sample, 1, LEAT_FLOAT32, 0, NULL, &before);
     leat_sample_set(&sample, 2, LEAT_BYTES, 1, shape, message.at);
-    ck_assert_int_eq(leat__example_plan_read(&plan, &sample, 1, 2), LEAT_OK);
+    ck_assert_int_eq(leat__example_fields_read(&plan, &sample, 1, 2), LEAT_OK);
     ck_assert_int_eq(sample.nfields, 2);
     FIELD(1, LEAT_INT64, 0, DIMS(0), ((const int64_t[]){3}));
     ck_assert_ptr_eq(sample.field[0].data, &before);
