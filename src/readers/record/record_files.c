@@ -182,8 +182,7 @@ static uint64_t hash_ends(uint64_t hash, const leat__mapped_file *map)
     return hash_bytes(hash, map->base + map->size - some, some);
 }
 
-void leat__record_files_fingerprint(const leat__record_files *files,
-                                    uint64_t out[2])
+static void find_identity(const leat__record_files *files, uint64_t out[2])
 {
     int step = (files->n + ENDS_FILES - 1) / ENDS_FILES;
     uint64_t hash = 0xcbf29ce484222325;
@@ -196,4 +195,33 @@ void leat__record_files_fingerprint(const leat__record_files *files,
     }
     out[0] = files->bytes;
     out[1] = hash;
+}
+
+int leat__record_files_save(const leat__record_files *files, leat_token *token)
+{
+    uint64_t mine[2];
+    find_identity(files, mine);
+    return leat_token_put(token, mine, sizeof(mine));
+}
+
+int leat__record_files_check(const leat__record_files *files, leat_token *token)
+{
+    const char *name = files->source[0].map.name;
+    uint64_t mine[2], theirs[2];
+    int status = leat_token_get(token, theirs, sizeof(theirs));
+    if (status)
+        return status;
+    find_identity(files, mine);
+    if (theirs[0] != mine[0])
+        return leat_error(LEAT_EINVAL,
+                          "%s: %d files with %llu bytes, the token is of a "
+                          "data set with %llu",
+                          name, files->n, (unsigned long long)mine[0],
+                          (unsigned long long)theirs[0]);
+    if (theirs[1] != mine[1])
+        return leat_error(LEAT_EINVAL,
+                          "%s: the files' sizes or bytes are not those of the "
+                          "data set that the token is of",
+                          name);
+    return LEAT_OK;
 }

@@ -14,6 +14,21 @@
 #define LEAT__RECORD_OFFSET_BITS 48
 #define LEAT__RECORD_FILES_MAX 65535
 
+static inline uint64_t leat__record_address(int file, uint64_t offset)
+{
+    return (uint64_t)file << LEAT__RECORD_OFFSET_BITS | offset;
+}
+
+static inline int leat__record_address_file(uint64_t address)
+{
+    return (int)(address >> LEAT__RECORD_OFFSET_BITS);
+}
+
+static inline uint64_t leat__record_address_offset(uint64_t address)
+{
+    return address & ((UINT64_C(1) << LEAT__RECORD_OFFSET_BITS) - 1);
+}
+
 typedef struct leat__record_source {
     leat__mapped_file map; /* its name is the path, borrowed */
     leat__record_file file;
@@ -65,8 +80,12 @@ void leat__record_files_drop(const leat__record_files *files, uint64_t from,
  * memory. */
 bool leat__record_files_may_block(const leat__record_files *files);
 
-/* What tells these files from others, wherever they are: sizes, and bytes. */
-void leat__record_files_fingerprint(const leat__record_files *files,
-                                    uint64_t out[2]);
+/* Puts into the token what tells these files from others, wherever they are:
+ * sizes, and bytes. Errors: LEAT_ENOMEM. */
+int leat__record_files_save(const leat__record_files *files, leat_token *token);
+
+/* LEAT_EINVAL if the token is of other files. */
+int leat__record_files_check(const leat__record_files *files,
+                             leat_token *token);
 
 #endif

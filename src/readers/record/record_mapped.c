@@ -16,21 +16,16 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "readers/record/record_ahead.h"
-#include "readers/record/record_index.h"
+#include "readers/record/record_cursor.h"
+#include "readers/record/record_requests.h"
 
 #include <pthread.h>
 
-/* The most records that one call of next walks over, and those that it awaits.
- */
-#define WALKED_MAX 256
+/* The most records that one call of next awaits. */
 #define AWAITED_MAX 32
 
 /* The most records that one call of a format's `read` reads, but for next. */
 #define READ_MAX 64
-
-/* Records read at random before residency is probed again, once a probe found
- * all of them resident. */
-#define PROBE_INTERVAL 4096
 
 typedef struct mapped_reader {
     leat_reader reader;
@@ -42,26 +37,24 @@ typedef struct mapped_reader {
     bool drops;    /* drops pages after the walk */
     bool keeps;    /* keeps the index beside the files */
     atomic_bool cancelled;
-    atomic_bool advised; /* advise is called before read_at */
-    _Atomic int64_t
-        unprobed; /* records to read before the next residency probe */
+    atomic_bool advised;            /* advise is called before read_at */
+    leat__record_requests requests; /* of random access */
     atomic_bool logged_drops; /* that drop_behind has no effect was logged */
 
     pthread_mutex_t index_lock; /* held while the index is made */
     _Atomic(leat__record_index *) index;
 
     /* Of one caller at a time: on a cache line apart from what all read. */
-    _Alignas(LEAT__CACHE_LINE) int file; /* of the walk; n: at the end */
-    leat__record_walk walk;
+    _Alignas(LEAT__CACHE_LINE) leat__record_cursor cursor;
     leat__record_ahead ahead;
 } mapped_reader;
 
-static int check_running(const mapped_reader *mapped)
+static int check_running(const mapped_reader *self)
 {
-    if (!atomic_load_explicit(&mapped->cancelled, memory_order_relaxed))
+    if (!atomic_load_explicit(&self->cancelled, memory_order_relaxed))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
-                      mapped->list.path[0]);
+                      self->list.path[0]);
 }
 
 /* Names file, record and byte before the error's line. */
@@ -82,12 +75,12 @@ static void set_source(leat_sample *sample, const leat__record_source *source)
 }
 
 /* Records of one file, from[i].record of out[i] being their numbers. */
-static int read_records(const mapped_reader *mapped, int file,
+static int read_records(const mapped_reader *self, int file,
                         const leat__record_span span[],
                         leat_sample *const out[], int n, int *got)
 {
-    const leat__record_source *source = &mapped->files.source[file];
-    const leat__record_format *format = mapped->format;
+    const leat__record_source *source = &self->files.source[file];
+    const leat__record_format *format = self->format;
     leat__record_window window = leat__record_source_window(source);
     for (int i = 0; i < n; i++)
         set_source(out[i], source);
@@ -98,188 +91,113 @@ static int read_records(const mapped_reader *mapped, int file,
                   : LEAT_OK;
 }
 
-/* Where the walk is, over all files. */
-static uint64_t walked_bytes(const mapped_reader *mapped)
-{
-    const leat__record_files *files = &mapped->files;
-    return mapped->file < files->n
-               ? files->source[mapped->file].begin + mapped->walk.offset
-               : files->bytes;
-}
-
-/* To the beginning of a file; LEAT_END after the last. */
-static int enter_file(mapped_reader *mapped, int file)
-{
-    mapped->file = file;
-    mapped->walk = (leat__record_walk){0};
-    if (file >= mapped->files.n)
-        return LEAT_END;
-    const leat__record_source *source = &mapped->files.source[file];
-    mapped->walk.offset = source->file.first;
-    return leat__record_source_check(source);
-}
-
-/* What a step of the walk found: records of one file. */
-typedef struct walked_records {
-    leat__record_walk before; /* the walk there */
-    int n;
-    leat__record_span span[WALKED_MAX];
-} walked_records;
-
-/* Records of one size need no walk. */
-static int step_by_stride(const leat__record_source *source,
-                          leat__record_walk *walk, leat__record_span out[],
-                          int n, int *got)
-{
-    const leat__record_file *file = &source->file;
-    int64_t left = file->count - walk->record;
-    if (left == 0)
-        return LEAT_END;
-    *got = n < left ? n : (int)left;
-    for (int i = 0; i < *got; i++) {
-        out[i] = (leat__record_span){walk->offset, file->stride};
-        walk->offset += file->stride;
-    }
-    walk->record += *got;
-    return LEAT_OK;
-}
-
-static int walk_file(mapped_reader *mapped, int n, walked_records *out)
-{
-    const leat__record_source *source = &mapped->files.source[mapped->file];
-    const leat__record_format *format = mapped->format;
-    const leat__record_window window = leat__record_source_window(source);
-    out->before = mapped->walk;
-    out->n = 0;
-    if (source->file.stride)
-        return step_by_stride(source, &mapped->walk, out->span, n, &out->n);
-    return format->ops->walk(format, &source->file, &window, &mapped->walk,
-                             out->span, n, &out->n);
-}
-
-/* The next records, of this file or the next ones. */
-static int walk(mapped_reader *mapped, int n, walked_records *out)
-{
-    int status = LEAT_END;
-    out->n = 0;
-    while (status == LEAT_END && mapped->file < mapped->files.n) {
-        status = walk_file(mapped, n, out);
-        if (status != LEAT_END)
-            break;
-        status = enter_file(mapped, mapped->file + 1);
-        if (status == LEAT_OK)
-            status = LEAT_END;
-    }
-    return status;
-}
-
 /* So that nobody blocks on the records that the walk has reached. */
-static int await(const mapped_reader *mapped, const walked_records *walked)
+static int await(const mapped_reader *self, const leat__record_step *step)
 {
-    const leat__record_source *source = &mapped->files.source[mapped->file];
+    const leat__record_source *source = &self->files.source[self->cursor.file];
     leat__span spans[AWAITED_MAX];
-    for (int i = 0; i < walked->n; i++)
-        spans[i] = (leat__span){(size_t)walked->span[i].offset,
-                                (size_t)walked->span[i].size};
-    return leat__mapped_file_await(&source->map, spans, walked->n);
+    for (int i = 0; i < step->n; i++)
+        spans[i] = (leat__span){(size_t)step->span[i].offset,
+                                (size_t)step->span[i].size};
+    return leat__mapped_file_await(&source->map, spans, step->n);
 }
 
-static void defer(const mapped_reader *mapped, const walked_records *walked,
+static void defer(const mapped_reader *self, const leat__record_step *step,
                   leat_sample *const out[])
 {
-    uint64_t file = (uint64_t)mapped->file << LEAT__RECORD_OFFSET_BITS;
-    for (int i = 0; i < walked->n; i++) {
-        out[i]->locator = (leat_locator){walked->before.record + i,
-                                         file | walked->span[i].offset};
+    for (int i = 0; i < step->n; i++) {
+        out[i]->locator = (leat_locator){
+            step->before.record + i,
+            leat__record_address(self->cursor.file, step->span[i].offset)};
         out[i]->deferred = 1;
     }
 }
 
 /* Reads what was found; the walk goes back to after a bad one. */
-static int read_walked(mapped_reader *mapped, walked_records *walked,
+static int read_walked(mapped_reader *self, leat__record_step *step,
                        leat_sample *const out[], int *got)
 {
-    for (int i = 0; i < walked->n; i++)
-        out[i]->from.record = walked->before.record + i;
+    for (int i = 0; i < step->n; i++)
+        out[i]->from.record = step->before.record + i;
     int status =
-        read_records(mapped, mapped->file, walked->span, out, walked->n, got);
-    if (status && *got + 1 < walked->n) {
-        mapped->walk = walked->before;
-        (void)walk_file(mapped, *got + 1, walked);
-    }
+        read_records(self, self->cursor.file, step->span, out, step->n, got);
+    if (status && *got + 1 < step->n)
+        leat__record_cursor_return(&self->cursor, step, *got + 1);
     return status;
 }
 
 static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
-    walked_records walked;
-    int status = check_running(mapped);
+    mapped_reader *self = (mapped_reader *)reader;
+    leat__record_step step;
+    int status = check_running(self);
     if (status)
         return status;
-    leat__record_ahead_follow(&mapped->ahead, walked_bytes(mapped));
-    int most = mapped->ahead.is_cold ? AWAITED_MAX : WALKED_MAX;
-    status = walk(mapped, n < most ? n : most, &walked);
+    leat__record_ahead_follow(&self->ahead,
+                              leat__record_cursor_bytes(&self->cursor));
+    int most = self->ahead.is_cold ? AWAITED_MAX : LEAT__RECORD_STEP_MAX;
+    status =
+        leat__record_cursor_step(&self->cursor, n < most ? n : most, &step);
     if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
-        const leat__record_source *source = &mapped->files.source[mapped->file];
-        out[0]->from.record = walked.before.record;
+        const leat__record_source *source =
+            &self->files.source[self->cursor.file];
+        out[0]->from.record = step.before.record;
         set_source(out[0], source);
-        return bad_record(source, walked.before.record, walked.span[0].offset,
+        return bad_record(source, step.before.record, step.span[0].offset,
                           status);
     }
-    if (!status && mapped->ahead.is_cold)
-        status = await(mapped, &walked);
+    if (!status && self->ahead.is_cold)
+        status = await(self, &step);
     if (status)
         return status;
-    if (!mapped->format->defers)
-        return read_walked(mapped, &walked, out, got);
-    defer(mapped, &walked, out);
-    *got = walked.n;
+    if (!self->format->defers)
+        return read_walked(self, &step, out, got);
+    defer(self, &step, out);
+    *got = step.n;
     return LEAT_OK;
 }
 
 static int mapped_materialize(leat_reader *reader, leat_sample *const out[],
                               int n, int *got)
 {
-    const mapped_reader *mapped = (const mapped_reader *)reader;
-    const uint64_t in_file = (UINT64_C(1) << LEAT__RECORD_OFFSET_BITS) - 1;
+    const mapped_reader *self = (const mapped_reader *)reader;
     leat__record_span span[READ_MAX];
-    int status = check_running(mapped);
+    int status = check_running(self);
     for (*got = 0; !status && *got < n;) {
-        uint64_t file = out[*got]->locator.where >> LEAT__RECORD_OFFSET_BITS;
+        int file = leat__record_address_file(out[*got]->locator.where);
         int k = 0, done;
         for (; k < READ_MAX && *got + k < n; k++) {
             leat_sample *sample = out[*got + k];
             uint64_t where = sample->locator.where;
-            if (where >> LEAT__RECORD_OFFSET_BITS != file)
+            if (leat__record_address_file(where) != file)
                 break;
             sample->from.record = sample->locator.record;
-            span[k] = (leat__record_span){where & in_file, 0};
+            span[k] =
+                (leat__record_span){leat__record_address_offset(where), 0};
         }
-        status = read_records(mapped, (int)file, span, out + *got, k, &done);
+        status = read_records(self, file, span, out + *got, k, &done);
         *got += done;
     }
     return status;
 }
 
 /* Made at the first need. */
-static int get_index(mapped_reader *mapped, const leat__record_index **out)
+static int get_index(mapped_reader *self, const leat__record_index **out)
 {
     leat__record_index *index =
-        atomic_load_explicit(&mapped->index, memory_order_acquire);
+        atomic_load_explicit(&self->index, memory_order_acquire);
     int status = LEAT_OK;
     if (!index) {
         const leat__record_index_options options = {
-            mapped->format, mapped->window, mapped->keeps, &mapped->cancelled};
-        pthread_mutex_lock(&mapped->index_lock);
-        index = atomic_load_explicit(&mapped->index, memory_order_relaxed);
+            self->format, self->window, self->keeps, &self->cancelled};
+        pthread_mutex_lock(&self->index_lock);
+        index = atomic_load_explicit(&self->index, memory_order_relaxed);
         if (!index)
-            status =
-                leat__record_index_create(&index, &mapped->files, &options);
+            status = leat__record_index_create(&index, &self->files, &options);
         if (!status)
-            atomic_store_explicit(&mapped->index, index, memory_order_release);
-        pthread_mutex_unlock(&mapped->index_lock);
+            atomic_store_explicit(&self->index, index, memory_order_release);
+        pthread_mutex_unlock(&self->index_lock);
     }
     if (!status)
         *out = index;
@@ -306,109 +224,38 @@ static int mapped_parts(leat_reader *reader, const int64_t **first, int64_t *n)
     return LEAT_OK;
 }
 
-/* An address of a record, and its size. */
-typedef struct record_address {
-    uint64_t where; /* as in a locator */
-    uint64_t size;
-} record_address;
-
-static void sort(record_address at[], int n)
-{
-    for (int gap = n / 2; gap > 0; gap /= 2)
-        for (int i = gap; i < n; i++) {
-            record_address moved = at[i];
-            int to = i;
-            for (; to >= gap && at[to - gap].where > moved.where; to -= gap)
-                at[to] = at[to - gap];
-            at[to] = moved;
-        }
-}
-
-/* Requests sorted records, file by file. */
-static size_t ask_sorted(const mapped_reader *mapped, const record_address at[],
-                         int n)
-{
-    size_t absent = 0;
-    leat__span spans[LEAT__SPANS_MAX];
-    const uint64_t in_file = (UINT64_C(1) << LEAT__RECORD_OFFSET_BITS) - 1;
-    for (int first = 0; first < n;) {
-        uint64_t file = at[first].where >> LEAT__RECORD_OFFSET_BITS;
-        int used = 0;
-        for (; first < n && at[first].where >> LEAT__RECORD_OFFSET_BITS == file;
-             first++)
-            spans[used++] = (leat__span){(size_t)(at[first].where & in_file),
-                                         (size_t)at[first].size};
-        absent +=
-            leat__mapped_file_ask(&mapped->files.source[file].map, spans, used);
-    }
-    return absent;
-}
-
-/* Has records in [0, count) read ahead, unless all of a recent probe were in
- * memory. */
-static void ask(mapped_reader *mapped, const leat__record_index *index,
-                const leat_position at[], int n)
-{
-    record_address address[LEAT__SPANS_MAX];
-    size_t absent = 0;
-    int64_t unprobed =
-        atomic_load_explicit(&mapped->unprobed, memory_order_relaxed);
-    if (unprobed > 0) {
-        atomic_store_explicit(&mapped->unprobed, unprobed - n,
-                              memory_order_relaxed);
-        return;
-    }
-    for (int done = 0; done < n; done += LEAT__SPANS_MAX) {
-        int more = n - done < LEAT__SPANS_MAX ? n - done : LEAT__SPANS_MAX;
-        for (int i = 0; i < more; i++) {
-            int64_t record = at[done + i].index;
-            int file = leat__record_index_find(index, record);
-            leat__record_span span = leat__record_index_span(
-                index, file, record - index->first[file]);
-            address[i].where =
-                (uint64_t)file << LEAT__RECORD_OFFSET_BITS | span.offset;
-            address[i].size = span.size;
-        }
-        sort(address, more);
-        absent += ask_sorted(mapped, address, more);
-    }
-    if (absent == 0)
-        atomic_store_explicit(&mapped->unprobed, PROBE_INTERVAL,
-                              memory_order_relaxed);
-}
-
 static void mapped_advise(leat_reader *reader, const leat_position at[], int n)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
+    mapped_reader *self = (mapped_reader *)reader;
     const leat__record_index *index;
-    atomic_store_explicit(&mapped->advised, true, memory_order_relaxed);
-    if (mapped->window && !get_index(mapped, &index))
-        ask(mapped, index, at, n);
+    atomic_store_explicit(&self->advised, true, memory_order_relaxed);
+    if (self->window && !get_index(self, &index))
+        leat__record_requests_make(&self->requests, index, at, n);
 }
 
 /* Random access has no position to drop pages after. */
 __attribute__((noinline)) static void
-log_unused_drop_behind(mapped_reader *mapped)
+log_unused_drop_behind(mapped_reader *self)
 {
-    if (!atomic_exchange_explicit(&mapped->logged_drops, true,
+    if (!atomic_exchange_explicit(&self->logged_drops, true,
                                   memory_order_relaxed))
         leat__log(LEAT_LOG_WARNING,
                   "%s: drop_behind has no effect on random access: only pages "
                   "that are read in order are dropped",
-                  mapped->list.path[0]);
+                  self->list.path[0]);
 }
 
 /*
  * Where the first of `n` records are that lie in one file: their first bytes
  * come while the others are looked up. Returns how many they are.
  */
-static int find_records(const mapped_reader *mapped,
+static int find_records(const mapped_reader *self,
                         const leat__record_index *index,
                         const leat_position at[], leat_sample *const out[],
                         int n, int *file, leat__record_span span[])
 {
     *file = leat__record_index_find(index, at[0].index);
-    const unsigned char *base = mapped->files.source[*file].map.base;
+    const unsigned char *base = self->files.source[*file].map.base;
     int64_t first = index->first[*file], end = index->first[*file + 1];
     int i = 0;
     for (; i < n && at[i].index >= first && at[i].index < end; i++) {
@@ -422,80 +269,64 @@ static int find_records(const mapped_reader *mapped,
 static int mapped_read_at(leat_reader *reader, const leat_position at[],
                           leat_sample *const out[], int n, int *got)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
+    mapped_reader *self = (mapped_reader *)reader;
     const leat__record_index *index;
-    int status = check_running(mapped);
+    int status = check_running(self);
     if (!status)
-        status = get_index(mapped, &index);
+        status = get_index(self, &index);
     if (status)
         return status;
-    if (mapped->drops &&
-        !atomic_load_explicit(&mapped->logged_drops, memory_order_relaxed))
-        log_unused_drop_behind(mapped);
-    if (n > 1 && mapped->window &&
-        !atomic_load_explicit(&mapped->advised, memory_order_relaxed))
-        ask(mapped, index, at, n);
+    if (self->drops &&
+        !atomic_load_explicit(&self->logged_drops, memory_order_relaxed))
+        log_unused_drop_behind(self);
+    if (n > 1 && self->window &&
+        !atomic_load_explicit(&self->advised, memory_order_relaxed))
+        leat__record_requests_make(&self->requests, index, at, n);
     n = n < READ_MAX ? n : READ_MAX;
     for (*got = 0; !status && *got < n;) {
         leat__record_span span[READ_MAX];
         int file, done;
-        int k = find_records(mapped, index, at + *got, out + *got, n - *got,
+        int k = find_records(self, index, at + *got, out + *got, n - *got,
                              &file, span);
-        status = read_records(mapped, file, span, out + *got, k, &done);
+        status = read_records(self, file, span, out + *got, k, &done);
         *got += done;
     }
     return status;
 }
 
-/* The walk to a record of a file, or to the file's end. */
-static int go_to(mapped_reader *mapped, const leat__record_index *index,
-                 int file, int64_t record)
-{
-    const leat__record_format *format = mapped->format;
-    const leat__record_source *source = &mapped->files.source[file];
-    const leat__record_window window = leat__record_source_window(source);
-    int status = enter_file(mapped, file);
-    if (status || record == 0)
-        return status;
-    mapped->walk.record = record;
-    mapped->walk.offset = leat__record_index_span(index, file, record).offset;
-    return format->ops->resume && !source->file.stride
-               ? format->ops->resume(format, &source->file, &window,
-                                     &mapped->walk)
-               : LEAT_OK;
-}
-
-static int find_position(mapped_reader *mapped, int64_t at)
+static int find_position(mapped_reader *self, int64_t at)
 {
     const leat__record_index *index;
     if (at == 0) {
-        int status = enter_file(mapped, 0);
+        int status = leat__record_cursor_enter(&self->cursor, 0);
         return status == LEAT_END ? LEAT_OK : status;
     }
-    int status = get_index(mapped, &index);
+    int status = get_index(self, &index);
     if (status)
         return status;
     if (at > index->count)
         return leat_error(
             LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
-            mapped->list.path[0], (long long)at, (long long)index->count);
+            self->list.path[0], (long long)at, (long long)index->count);
     if (at == index->count) {
-        (void)enter_file(mapped, mapped->files.n);
+        (void)leat__record_cursor_enter(&self->cursor, self->files.n);
         return LEAT_OK;
     }
     int file = leat__record_index_find(index, at);
-    return go_to(mapped, index, file, at - index->first[file]);
+    return leat__record_cursor_go_to(&self->cursor, index, file,
+                                     at - index->first[file]);
 }
 
 static int mapped_seek(leat_reader *reader, leat_position position,
                        leat_token *mark)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
-    uint64_t before = walked_bytes(mapped);
+    mapped_reader *self = (mapped_reader *)reader;
+    uint64_t before = leat__record_cursor_bytes(&self->cursor);
     (void)mark;
-    int status = find_position(mapped, position.index);
+    int status = find_position(self, position.index);
     if (!status)
-        leat__record_ahead_restart(&mapped->ahead, before, walked_bytes(mapped),
+        leat__record_ahead_restart(&self->ahead, before,
+                                   leat__record_cursor_bytes(&self->cursor),
                                    position.index == 0);
     return status;
 }
@@ -503,69 +334,57 @@ static int mapped_seek(leat_reader *reader, leat_position position,
 /* By an index that is there already; else by walking, some at a time. */
 static int mapped_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
-    walked_records walked;
-    int status = check_running(mapped);
+    mapped_reader *self = (mapped_reader *)reader;
+    leat__record_step step;
+    int status = check_running(self);
     if (status)
         return status;
     const leat__record_index *index =
-        atomic_load_explicit(&mapped->index, memory_order_acquire);
-    int64_t left = index && mapped->file < mapped->files.n
-                       ? index->of[mapped->file].count - mapped->walk.record
-                       : 0;
-    if (n < left && n > WALKED_MAX) {
+        atomic_load_explicit(&self->index, memory_order_acquire);
+    int64_t left =
+        index && self->cursor.file < self->files.n
+            ? index->of[self->cursor.file].count - self->cursor.walk.record
+            : 0;
+    if (n < left && n > LEAT__RECORD_STEP_MAX) {
         *skipped = n;
-        return go_to(mapped, index, mapped->file, mapped->walk.record + n);
+        return leat__record_cursor_go_to(&self->cursor, index,
+                                         self->cursor.file,
+                                         self->cursor.walk.record + n);
     }
-    leat__record_ahead_follow(&mapped->ahead, walked_bytes(mapped));
-    status = walk(mapped, n < WALKED_MAX ? (int)n : WALKED_MAX, &walked);
-    *skipped = walked.n;
+    leat__record_ahead_follow(&self->ahead,
+                              leat__record_cursor_bytes(&self->cursor));
+    status = leat__record_cursor_step(
+        &self->cursor,
+        n < LEAT__RECORD_STEP_MAX ? (int)n : LEAT__RECORD_STEP_MAX, &step);
+    *skipped = step.n;
     return status;
 }
 
 static int mapped_fields(leat_reader *reader, const leat_field_spec **out,
                          int *n)
 {
-    const mapped_reader *mapped = (const mapped_reader *)reader;
-    *out = mapped->format->spec;
-    *n = mapped->format->nspec;
+    const mapped_reader *self = (const mapped_reader *)reader;
+    *out = self->format->spec;
+    *n = self->format->nspec;
     return LEAT_OK;
 }
 
 static int mapped_save(leat_reader *reader, leat_token *token)
 {
-    uint64_t mine[2];
-    leat__record_files_fingerprint(&((mapped_reader *)reader)->files, mine);
-    return leat_token_put(token, mine, sizeof(mine));
+    return leat__record_files_save(&((mapped_reader *)reader)->files, token);
 }
 
 static int mapped_restore(leat_reader *reader, leat_token *token)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
-    uint64_t mine[2], theirs[2];
-    int status = leat_token_get(token, theirs, sizeof(theirs));
-    if (status)
-        return status;
-    leat__record_files_fingerprint(&mapped->files, mine);
-    if (theirs[0] != mine[0])
-        return leat_error(LEAT_EINVAL,
-                          "%s: %d files with %llu bytes, the token is of a "
-                          "data set with %llu",
-                          mapped->list.path[0], mapped->files.n,
-                          (unsigned long long)mine[0],
-                          (unsigned long long)theirs[0]);
-    if (theirs[1] != mine[1])
-        return leat_error(LEAT_EINVAL,
-                          "%s: the files' sizes or bytes are not those of the "
-                          "data set that the token is of",
-                          mapped->list.path[0]);
-    return mapped_seek(reader, (leat_position){0, 0}, NULL);
+    int status =
+        leat__record_files_check(&((mapped_reader *)reader)->files, token);
+    return status ? status : mapped_seek(reader, (leat_position){0, 0}, NULL);
 }
 
 static int mapped_may_block(leat_reader *reader)
 {
-    const mapped_reader *mapped = (const mapped_reader *)reader;
-    return mapped->drops || leat__record_files_may_block(&mapped->files);
+    const mapped_reader *self = (const mapped_reader *)reader;
+    return self->drops || leat__record_files_may_block(&self->files);
 }
 
 static int64_t mapped_memory(leat_reader *reader)
@@ -583,14 +402,14 @@ static void mapped_cancel(leat_reader *reader)
 
 static void mapped_close(leat_reader *reader)
 {
-    mapped_reader *mapped = (mapped_reader *)reader;
+    mapped_reader *self = (mapped_reader *)reader;
     leat__record_index_destroy(
-        atomic_load_explicit(&mapped->index, memory_order_relaxed));
-    pthread_mutex_destroy(&mapped->index_lock);
-    leat__record_files_close(&mapped->files);
-    leat__record_format_destroy(mapped->format);
-    leat__file_list_close(&mapped->list);
-    leat__free(mapped);
+        atomic_load_explicit(&self->index, memory_order_relaxed));
+    pthread_mutex_destroy(&self->index_lock);
+    leat__record_files_close(&self->files);
+    leat__record_format_destroy(self->format);
+    leat__file_list_close(&self->list);
+    leat__free(self);
 }
 
 static const leat_reader_ops mapped_ops = {
@@ -613,60 +432,60 @@ static const leat_reader_ops mapped_ops = {
     .parts = mapped_parts,
 };
 
-static void take_arguments(mapped_reader *mapped, const leat_open *open,
+static void take_arguments(mapped_reader *self, const leat_open *open,
                            size_t *kept)
 {
     const leat_args *args = open->args;
     int64_t window = leat_args_number(args, "read_ahead");
     int64_t keep = leat_args_number(args, "keep_behind");
-    size_t kernel = mapped->files.source[0].map.kernel_ahead;
-    mapped->drops = leat_args_has(args, "drop_behind")
-                        ? leat_args_number(args, "drop_behind") != 0
-                        : open->drop_behind;
-    mapped->keeps = leat_args_number(args, "index") != 0;
-    mapped->window = window < 0 ? 0 : (size_t)window;
+    size_t kernel = self->files.source[0].map.kernel_ahead;
+    self->drops = leat_args_has(args, "drop_behind")
+                      ? leat_args_number(args, "drop_behind") != 0
+                      : open->drop_behind;
+    self->keeps = leat_args_number(args, "index") != 0;
+    self->window = window < 0 ? 0 : (size_t)window;
     if (window == 0)
-        mapped->window = LEAT__READ_AHEAD;
+        self->window = LEAT__READ_AHEAD;
     *kept = keep < 0 ? 0 : (size_t)keep;
     if (keep == 0)
         *kept = LEAT__KEEP_BEHIND;
-    if (!mapped->drops)
+    if (!self->drops)
         *kept = SIZE_MAX;
     /* A pass in order may leave it to such a kernel. */
-    mapped->ahead.window =
-        window == 0 && kernel >= LEAT__KERNEL_ENOUGH ? 0 : mapped->window;
+    self->ahead.window =
+        window == 0 && kernel >= LEAT__KERNEL_ENOUGH ? 0 : self->window;
 }
 
 int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
                              leat__file_list *list, leat_reader **out)
 {
     size_t kept;
-    mapped_reader *mapped = leat__alloc_aligned_zero(sizeof(*mapped));
-    if (!mapped)
+    mapped_reader *self = leat__alloc_aligned_zero(sizeof(*self));
+    if (!self)
         return LEAT_ENOMEM;
-    int code = pthread_mutex_init(&mapped->index_lock, NULL);
+    int code = pthread_mutex_init(&self->index_lock, NULL);
     if (code) {
-        leat__free(mapped);
+        leat__free(self);
         return leat__error_system(code, "%s: cannot make a lock",
                                   list->path[0]);
     }
     int status =
-        leat__record_files_open(&mapped->files, list->path, list->n, format);
+        leat__record_files_open(&self->files, list->path, list->n, format);
     if (status) {
-        pthread_mutex_destroy(&mapped->index_lock);
-        leat__free(mapped);
+        pthread_mutex_destroy(&self->index_lock);
+        leat__free(self);
         return status;
     }
-    take_arguments(mapped, open, &kept);
-    leat__record_ahead_init(&mapped->ahead, &mapped->files,
-                            mapped->ahead.window, kept);
-    mapped->walk.offset = mapped->files.source[0].file.first;
-    mapped->ops = mapped_ops;
-    mapped->ops.name = format->ops->name;
-    mapped->reader.ops = &mapped->ops;
-    mapped->format = format;
-    mapped->list = *list;
+    take_arguments(self, open, &kept);
+    leat__record_ahead_init(&self->ahead, &self->files, self->ahead.window,
+                            kept);
+    leat__record_cursor_init(&self->cursor, &self->files, format);
+    self->ops = mapped_ops;
+    self->ops.name = format->ops->name;
+    self->reader.ops = &self->ops;
+    self->format = format;
+    self->list = *list;
     *list = (leat__file_list){0};
-    *out = &mapped->reader;
+    *out = &self->reader;
     return LEAT_OK;
 }
