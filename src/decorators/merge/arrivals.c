@@ -1,0 +1,381 @@
+#include "decorators/merge/arrivals.h"
+#include "base/clock.h"
+#include "base/counter.h"
+#include "base/error.h"
+#include "base/fork.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+/* Items that are moved under one lock. */
+enum { AT_ONCE = 16 };
+
+struct leat__arrived_item {
+    leat_sample sample;
+    int input;
+    int status;         /* LEAT_OK, or what took the sample's place */
+    char *line;         /* its error line; NULL: none was needed yet */
+    size_t buffer_size; /* of the sample, as counted in bytes */
+};
+
+typedef leat__arrived_item item;
+
+/* An input, and the thread that reads it. */
+struct leat__arrivals_input {
+    leat__arrivals *arrivals;
+    leat_reader *reader;
+    leat__thread thread;
+    int at_once; /* samples that its thread asks for */
+    /* Under lock: */
+    bool is_reading; /* it has not ended in this epoch */
+    item **free;     /* of its own, the first nfree */
+    int nfree;
+};
+
+typedef leat__arrivals_input input;
+
+static int count_items(const leat__arrivals *self)
+{
+    return self->n * self->buffer;
+}
+
+static bool may_read(const input *input)
+{
+    const leat__arrivals *self = input->arrivals;
+    return input->is_reading && input->nfree > 0 && !self->is_pausing &&
+           !self->is_cancelled;
+}
+
+/* Reads into items; the status that ended them is in the last one. */
+static int read_items(input *input, item *const items[], int n, int *filled)
+{
+    leat_sample *sample[AT_ONCE];
+    int got;
+    for (int i = 0; i < n; i++) {
+        sample[i] = &items[i]->sample;
+        items[i]->status = LEAT_OK;
+    }
+    int status = leat_reader_next_batch(input->reader, sample, n, &got);
+    *filled = got;
+    if (status && status != LEAT_END) {
+        items[got]->status = status;
+        leat__error_save(items[got]->line);
+        *filled = got + 1;
+    }
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++) {
+        size_t size = items[i]->sample.buffer_size;
+        bytes += (int64_t)size - (int64_t)items[i]->buffer_size;
+        items[i]->buffer_size = size;
+    }
+    leat__counter_add(&input->arrivals->bytes, bytes);
+    return status;
+}
+
+/* Hands on what was read; the rest is free again. */
+static void arrive(input *input, item *const items[], int n, int filled,
+                   int status)
+{
+    leat__arrivals *self = input->arrivals;
+    int all = count_items(self);
+    for (int i = 0; i < filled; i++)
+        self->arrived[(self->first + self->narrived++) % all] = items[i];
+    for (int i = filled; i < n; i++)
+        input->free[input->nfree++] = items[i];
+    if (status && status != LEAT_EDATA) {
+        input->is_reading = false;
+        self->nreading--;
+    }
+    pthread_cond_signal(&self->arrival);
+}
+
+/*
+ * A turn of a thread that may read, under lock before and after. A reader that
+ * may block is asked for one sample, so that none waits for the next one.
+ */
+static void read_some(input *input)
+{
+    leat__arrivals *self = input->arrivals;
+    item *items[AT_ONCE] = {NULL};
+    int n = 0, filled;
+    while (n < input->at_once && input->nfree > 0)
+        items[n++] = input->free[--input->nfree];
+    self->ninside++;
+    pthread_mutex_unlock(&self->lock);
+    int status = read_items(input, items, n, &filled);
+    pthread_mutex_lock(&self->lock);
+    self->ninside--;
+    arrive(input, items, n, filled, status);
+    if (self->is_pausing && self->ninside == 0)
+        pthread_cond_signal(&self->idle);
+}
+
+static void *read_input(void *argument)
+{
+    input *input = argument;
+    leat__arrivals *self = input->arrivals;
+    input->at_once = leat_reader_may_block(input->reader) ? 1 : AT_ONCE;
+    pthread_mutex_lock(&self->lock);
+    while (!self->is_closing) {
+        if (may_read(input))
+            read_some(input);
+        else
+            pthread_cond_wait(&self->room, &self->lock);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+/* Where not all threads start, close joins those that did. */
+static int start(leat__arrivals *self)
+{
+    int status = LEAT_OK;
+    self->has_threads = true;
+    for (int i = 0; i < self->n && !status; i++) {
+        input *input = &self->input[i];
+        if (input->thread.running)
+            continue;
+        input->thread.owner = leat__thread_owner();
+        status =
+            leat__thread_start(&input->thread, "leat-merge", read_input, input);
+    }
+    self->is_started = !status;
+    return status;
+}
+
+/* Waits for a sample, under lock. LEAT_END: all inputs have ended. */
+static int await_arrival(leat__arrivals *self)
+{
+    int64_t begun = 0;
+    while (self->narrived == 0 && self->nreading > 0 && !self->is_cancelled) {
+        if (begun == 0)
+            begun = leat__clock_now();
+        pthread_cond_wait(&self->arrival, &self->lock);
+    }
+    if (begun > 0)
+        leat_reader_add_blocked(self->reader, leat__clock_now() - begun);
+    if (self->is_cancelled)
+        return LEAT_ECANCELLED;
+    return self->narrived > 0 ? LEAT_OK : LEAT_END;
+}
+
+/* Takes what has arrived, up to the first that is no sample. */
+static int take_arrived(leat__arrivals *self, item *items[], int n, int *status)
+{
+    int taken = 0;
+    pthread_mutex_lock(&self->lock);
+    *status = await_arrival(self);
+    bool is_last = *status != LEAT_OK;
+    while (taken < n && self->narrived > 0 && !is_last) {
+        items[taken] = self->arrived[self->first];
+        is_last = items[taken]->status != LEAT_OK;
+        self->first = (self->first + 1) % count_items(self);
+        self->narrived--;
+        taken++;
+    }
+    pthread_mutex_unlock(&self->lock);
+    return taken;
+}
+
+static void free_items(leat__arrivals *self, item *const items[], int n)
+{
+    pthread_mutex_lock(&self->lock);
+    for (int i = 0; i < n; i++) {
+        input *input = &self->input[items[i]->input];
+        input->free[input->nfree++] = items[i];
+    }
+    pthread_cond_broadcast(&self->room);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* The caller's buffer, in exchange, may be of another size. */
+static int give(leat__arrivals *self, item *item, leat_sample *out)
+{
+    int status = leat_sample_move(out, &item->sample);
+    leat__counter_add(&self->bytes, (int64_t)item->sample.buffer_size -
+                                        (int64_t)item->buffer_size);
+    item->buffer_size = item->sample.buffer_size;
+    if (!status && item->status)
+        status = leat_error(item->status, "%s", item->line);
+    return status;
+}
+
+static bool is_of_parent(const leat__arrivals *self)
+{
+    return self->generation != leat__fork_generation();
+}
+
+int leat__arrivals_check_process(const leat__arrivals *self)
+{
+    return is_of_parent(self)
+               ? leat_error(LEAT_ESTATE,
+                            "merge: was opened in another process; "
+                            "open the pipeline after fork()")
+               : LEAT_OK;
+}
+
+int leat__arrivals_next(leat__arrivals *self, leat_sample *const out[], int n,
+                        int *got)
+{
+    item *items[AT_ONCE];
+    int status = self->is_started ? LEAT_OK : start(self);
+    if (status)
+        return status;
+    int taken = take_arrived(self, items, n < AT_ONCE ? n : AT_ONCE, &status);
+    if (status == LEAT_ECANCELLED)
+        return leat_error(LEAT_ECANCELLED, "merge: reading was cancelled");
+    for (int i = 0; i < taken && !status; i++) {
+        status = give(self, items[i], out[i]);
+        *got += !status;
+    }
+    if (taken > 0)
+        free_items(self, items, taken);
+    return status;
+}
+
+void leat__arrivals_pause(leat__arrivals *self)
+{
+    pthread_mutex_lock(&self->lock);
+    self->is_pausing = true;
+    while (self->ninside > 0)
+        pthread_cond_wait(&self->idle, &self->lock);
+    for (; self->narrived > 0; self->narrived--) {
+        item *item = self->arrived[self->first];
+        input *input = &self->input[item->input];
+        input->free[input->nfree++] = item;
+        self->first = (self->first + 1) % count_items(self);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void leat__arrivals_resume(leat__arrivals *self, bool is_reading)
+{
+    int n = self->n;
+    pthread_mutex_lock(&self->lock);
+    self->is_pausing = false;
+    self->nreading = is_reading ? n : 0;
+    for (int i = 0; i < n; i++)
+        self->input[i].is_reading = is_reading;
+    pthread_cond_broadcast(&self->room);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void leat__arrivals_cancel(leat__arrivals *self)
+{
+    if (is_of_parent(self))
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->is_cancelled = true;
+    pthread_cond_broadcast(&self->room);
+    pthread_cond_broadcast(&self->arrival);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* In a forked child the threads do not run, and the lock is as it was. */
+static void stop(leat__arrivals *self)
+{
+    if (is_of_parent(self))
+        return;
+    for (int i = 0; i < self->n && self->input; i++)
+        if (self->input[i].thread.running)
+            leat_reader_cancel(self->input[i].reader);
+    pthread_mutex_lock(&self->lock);
+    self->is_closing = true;
+    pthread_cond_broadcast(&self->room);
+    pthread_mutex_unlock(&self->lock);
+    for (int i = 0; i < self->n && self->input; i++)
+        leat__thread_join(&self->input[i].thread);
+    pthread_cond_destroy(&self->idle);
+    pthread_cond_destroy(&self->arrival);
+    pthread_cond_destroy(&self->room);
+    pthread_mutex_destroy(&self->lock);
+}
+
+bool leat__arrivals_are_lost(const leat__arrivals *self)
+{
+    return self->has_threads && is_of_parent(self);
+}
+
+void leat__arrivals_finish(leat__arrivals *self)
+{
+    stop(self);
+    for (int i = 0; i < self->n && self->input; i++)
+        leat__free(self->input[i].free);
+    for (int i = 0; i < count_items(self) && self->items; i++) {
+        leat_sample_finish(&self->items[i].sample);
+        leat__free(self->items[i].line);
+    }
+    leat__free(self->input);
+    leat__free(self->items);
+    leat__free(self->arrived);
+}
+
+static int create_locks(leat__arrivals *self)
+{
+    int status = leat__mutex_init(&self->lock);
+    if (status)
+        return status;
+    status = leat__cond_init(&self->room);
+    if (status)
+        goto fail_room;
+    status = leat__cond_init(&self->arrival);
+    if (status)
+        goto fail_arrival;
+    status = leat__cond_init(&self->idle);
+    if (!status)
+        return LEAT_OK;
+    pthread_cond_destroy(&self->arrival);
+fail_arrival:
+    pthread_cond_destroy(&self->room);
+fail_room:
+    pthread_mutex_destroy(&self->lock);
+    return status;
+}
+
+static int create_input(leat__arrivals *self, int i, leat_reader *reader,
+                        const leat_allocator *allocator)
+{
+    input *input = &self->input[i];
+    input->arrivals = self;
+    input->reader = reader;
+    input->is_reading = true;
+    input->free = leat__alloc_zero((size_t)self->buffer, sizeof(item *));
+    if (!input->free)
+        return LEAT_ENOMEM;
+    for (int k = 0; k < self->buffer; k++) {
+        item *item = &self->items[i * self->buffer + k];
+        item->sample.allocator = allocator;
+        item->input = i;
+        item->line = leat__alloc(LEAT__ERROR_MAX);
+        if (!item->line)
+            return LEAT_ENOMEM;
+        input->free[input->nfree++] = item;
+    }
+    return LEAT_OK;
+}
+
+int leat__arrivals_init(leat__arrivals *out,
+                        const leat__arrivals_options *options)
+{
+    int n = options->n;
+    *out = (leat__arrivals){.reader = options->reader,
+                            .n = n,
+                            .buffer = options->buffer,
+                            .generation = leat__fork_generation(),
+                            .nreading = n};
+    size_t all = (size_t)count_items(out);
+    int status = create_locks(out);
+    if (status)
+        return status;
+    out->input = leat__alloc_zero((size_t)n, sizeof(*out->input));
+    out->items = leat__alloc_zero(all, sizeof(*out->items));
+    out->arrived = leat__alloc_zero(all, sizeof(item *));
+    if (!out->input || !out->items || !out->arrived)
+        status = LEAT_ENOMEM;
+    for (int i = 0; i < n && !status; i++)
+        status = create_input(out, i, options->upstream[i], options->allocator);
+    leat__counter_add(&out->bytes,
+                      (int64_t)(all * (sizeof(item) + LEAT__ERROR_MAX)));
+    if (status)
+        leat__arrivals_finish(out);
+    return status;
+}
