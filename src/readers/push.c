@@ -10,74 +10,30 @@
  * allocator, or fields of other readers, takes it into one of its own first,
  * and copies it without the lock.
  *
- * Close, kill, reopen and a reader's cancel change their flags under the lock
+ * Close, kill, reopen and a receiver's cancel change their flags under the lock
  * and wake everybody. No other lock is taken under it. `pass` counts reopens: a
- * reader takes it over with its first sample, or end, and gives no sample of
+ * receiver takes it over with its first sample, or end, and gives no sample of
  * another one until it seeks.
  */
+#include "readers/push.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
-#include <leat/push.h>
-
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
-
-#define NAME_SIZE 64
-
-struct leat_push {
-    /* immutable */
-    char name[NAME_SIZE];
-    int nfields;
-    leat_field_spec spec[LEAT_MAX_FIELDS];
-    char field_name[LEAT_MAX_FIELDS][NAME_SIZE];
-    char offsets_of[LEAT_MAX_FIELDS][NAME_SIZE];
-    int capacity;
-
-    atomic_int references;
-    atomic_int_fast64_t held; /* bytes of buffers in the ring */
-
-    pthread_mutex_t lock;
-    /* guarded by lock */
-    int first; /* of the samples in the ring */
-    int n;
-    bool closed;
-    int killed; /* its status; 0: not */
-    char line[LEAT__ERROR_MAX];
-    int64_t sent; /* in this pass */
-    uint64_t pass;
-    int waiting_senders, waiting_readers;
-
-    pthread_cond_t has_room;
-    pthread_cond_t has_sample;
-    leat_sample ring[];
-};
-
-typedef struct push_reader {
-    leat_reader reader;
-    leat_push *push; /* borrowed from the pipeline */
-    uint64_t pass;   /* of which it has begun to read; used by one caller */
-    bool has_begun;
-    bool has_sample; /* in `taken`: it could not be copied yet */
-    leat_sample taken;
-    atomic_bool cancelled; /* written under the queue's lock */
-} push_reader;
 
 static void copy_fields(leat_push *push, const leat_field_spec fields[], int n)
 {
     push->nfields = n;
     for (int i = 0; i < n; i++) {
         push->spec[i] = fields[i];
-        snprintf(push->field_name[i], NAME_SIZE, "%s",
+        snprintf(push->field_name[i], LEAT__PUSH_NAME_SIZE, "%s",
                  fields[i].name ? fields[i].name : "");
         push->spec[i].name = push->field_name[i];
         if (!fields[i].offsets_of)
             continue;
-        snprintf(push->offsets_of[i], NAME_SIZE, "%s", fields[i].offsets_of);
+        snprintf(push->offsets_of[i], LEAT__PUSH_NAME_SIZE, "%s",
+                 fields[i].offsets_of);
         push->spec[i].offsets_of = push->offsets_of[i];
     }
 }
@@ -162,8 +118,6 @@ void leat_push_unref(leat_push *push)
     pthread_mutex_destroy(&push->lock);
     leat__free(push);
 }
-
-/* ---- Senders ------------------------------------------------------------ */
 
 static int refuse_field(const leat_push *push, int i, const char *what)
 {
@@ -287,8 +241,6 @@ int leat_push_try_send(leat_push *push, leat_sample *sample)
     return send_sample(push, sample, false);
 }
 
-/* ---- Both ends ---------------------------------------------------------- */
-
 static void wake_all(leat_push *push)
 {
     pthread_cond_broadcast(&push->has_room);
@@ -352,33 +304,18 @@ int leat_push_is_closed(leat_push *push)
     return closed;
 }
 
-/* ---- Readers ------------------------------------------------------------ */
-
-static push_reader *reader_of(leat_reader *reader)
-{
-    return (push_reader *)reader;
-}
-
-static int push_fields(leat_reader *reader, const leat_field_spec **out, int *n)
-{
-    const leat_push *push = reader_of(reader)->push;
-    *out = push->spec;
-    *n = push->nfields;
-    return LEAT_OK;
-}
-
-static void wait_for_sample(push_reader *self)
+static void wait_for_sample(leat__push_receiver *self)
 {
     leat_push *push = self->push;
     int64_t begun = leat__clock_now();
     push->waiting_readers++;
     pthread_cond_wait(&push->has_sample, &push->lock);
     push->waiting_readers--;
-    leat_reader_add_blocked(&self->reader, leat__clock_now() - begun);
+    leat_reader_add_blocked(self->reader, leat__clock_now() - begun);
 }
 
 /* Under the lock: LEAT_OK once there is a sample of the reader's pass. */
-static int find_sample(push_reader *self)
+static int find_sample(leat__push_receiver *self)
 {
     leat_push *push = self->push;
     for (;;) {
@@ -413,8 +350,8 @@ static bool can_exchange(const leat_push *push, const leat_sample *out)
            push->ring[push->first].allocator == out->allocator;
 }
 
-/* Takes samples, or one into `taken`, from where it has to be copied. */
-static int receive(push_reader *self, leat_sample *const out[], int n, int *got)
+int leat__push_receive(leat__push_receiver *self, leat_sample *const out[],
+                       int n, int *got)
 {
     leat_push *push = self->push;
     pthread_mutex_lock(&push->lock);
@@ -434,148 +371,25 @@ static int receive(push_reader *self, leat_sample *const out[], int n, int *got)
     return status;
 }
 
-/* Appends `taken`, copied. */
-static int copy_taken(push_reader *self, leat_sample *out)
+int leat__push_restart(leat__push_receiver *self)
 {
-    const leat_sample *taken = &self->taken;
-    int n = out->nfields;
-    if (n + taken->nfields > LEAT_MAX_FIELDS)
-        return leat_error(LEAT_EINVAL,
-                          "%s: a sample has %d fields, and %d are added: "
-                          "expected at most %d in sum",
-                          self->push->name, n, taken->nfields, LEAT_MAX_FIELDS);
-    memcpy(&out->field[n], taken->field,
-           (size_t)taken->nfields * sizeof(out->field[0]));
-    out->nfields += taken->nfields;
-    out->stable = 0;
-    out->from.source = taken->from.source;
-    out->from.record = taken->from.record;
-    out->from.key = taken->from.key;
-    out->from.key_size = taken->from.key_size;
-    int status = leat_sample_own(out);
-    if (status)
-        out->nfields = n;
-    return status;
-}
-
-static int push_next(leat_reader *reader, leat_sample *const out[], int n,
-                     int *got)
-{
-    push_reader *self = reader_of(reader);
-    int status = LEAT_OK;
-    if (!self->has_sample)
-        status = receive(self, out, n, got);
-    if (status || !self->has_sample)
-        return status;
-    status = copy_taken(self, out[0]);
-    if (status)
-        return status;
-    leat_sample_clear(&self->taken);
-    self->has_sample = false;
-    *got = 1;
-    return LEAT_OK;
-}
-
-static int push_seek(leat_reader *reader, leat_position position,
-                     leat_token *mark)
-{
-    push_reader *self = reader_of(reader);
-    (void)mark;
-    if (position.index > 0)
-        return leat_error(LEAT_EUNSUPPORTED, "%s: a queue is read in order",
-                          self->push->name);
-    pthread_mutex_lock(&self->push->lock);
-    bool has_begun = self->has_begun && self->pass == self->push->pass;
-    pthread_mutex_unlock(&self->push->lock);
+    leat_push *push = self->push;
+    pthread_mutex_lock(&push->lock);
+    bool has_begun = self->has_begun && self->pass == push->pass;
+    pthread_mutex_unlock(&push->lock);
     if (has_begun)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: a queue has a single pass, until it is reopened",
-                          self->push->name);
+                          push->name);
     self->has_begun = self->has_sample = false;
     return LEAT_OK;
 }
 
-static int push_can_seek(leat_reader *reader)
+void leat__push_cancel(leat__push_receiver *self)
 {
-    (void)reader;
-    return 0;
-}
-
-static void push_cancel(leat_reader *reader)
-{
-    push_reader *self = reader_of(reader);
-    pthread_mutex_lock(&self->push->lock);
+    leat_push *push = self->push;
+    pthread_mutex_lock(&push->lock);
     atomic_store(&self->cancelled, true);
-    pthread_cond_broadcast(&self->push->has_sample);
-    pthread_mutex_unlock(&self->push->lock);
-}
-
-static void push_close(leat_reader *reader)
-{
-    leat_sample_finish(&reader_of(reader)->taken);
-    leat__free(reader);
-}
-
-static int push_save(leat_reader *reader, leat_token *token)
-{
-    (void)token;
-    return leat_error(LEAT_ESTATE,
-                      "%s: the samples of a queue are gone once they are read: "
-                      "no run can be resumed from them",
-                      reader_of(reader)->push->name);
-}
-
-static int push_restore(leat_reader *reader, leat_token *token)
-{
-    return push_save(reader, token);
-}
-
-static int64_t push_memory(leat_reader *reader)
-{
-    return (int64_t)atomic_load_explicit(&reader_of(reader)->push->held,
-                                         memory_order_relaxed);
-}
-
-static const leat_reader_ops push_ops = {
-    .size = sizeof(leat_reader_ops),
-    .name = "push",
-    .fields = push_fields,
-    .next = push_next,
-    .seek = push_seek,
-    .cancel = push_cancel,
-    .close = push_close,
-    .can_seek = push_can_seek,
-    .save = push_save,
-    .restore = push_restore,
-    .memory = push_memory,
-};
-
-static int push_open(const leat_open *open, leat_reader **out)
-{
-    push_reader *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
-        return LEAT_ENOMEM;
-    self->reader.ops = &push_ops;
-    self->push = (void *)(uintptr_t)leat_args_object(open->args);
-    leat_sample_init(&self->taken);
-    *out = &self->reader;
-    return LEAT_OK;
-}
-
-static const leat_reader_type push_type = {
-    .size = sizeof(leat_reader_type),
-    .name = "push",
-    .may_block = 1,
-    .open = push_open,
-};
-
-static void release(void *push)
-{
-    leat_push_unref(push);
-}
-
-int leat_pipeline_push(leat_pipeline **out, leat_push *push)
-{
-    leat_push_ref(push);
-    return leat_pipeline_create(out, &push_type, NULL, push, release, NULL, 0);
+    pthread_cond_broadcast(&push->has_sample);
+    pthread_mutex_unlock(&push->lock);
 }
