@@ -1,6 +1,5 @@
 /*
- * By recursive descent. Blanks count inside names and values only; a backslash
- * takes the next letter as it is, also a blank.
+ * By recursive descent.
  *
  *     pipeline   = (group+ "|")? reader ("|" reader)*  |  group
  *     group      = "(" pipeline ")"
@@ -13,8 +12,7 @@
  * inside of parentheses is a letter.
  *
  * The kind of an argument in its type's table decides which value it has, so a
- * parenthesis is a letter of any other text. Where a group is open, one that
- * the text itself has not opened closes the group.
+ * parenthesis is a letter of any other text.
  */
 #include "pipeline/pipeline_parser.h"
 #include "base/error.h"
@@ -23,17 +21,12 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/registry.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The longest name of a reader, with its NUL. */
 #define NAME_SIZE 64
 
-/* The deepest parentheses; each takes up to 1 KiB of stack. */
-#define PARENTHESES_MAX 32
-
-typedef leat__pipeline_parser parser;
+typedef leat__pipeline_lexer lexer;
 
 /* The upstream pipelines of the next reader; shared. */
 typedef struct upstreams {
@@ -42,156 +35,17 @@ typedef struct upstreams {
     int room;
 } upstreams;
 
-static int parse_pipeline(parser *in, leat_pipeline **out);
-
-__attribute__((format(printf, 3, 4))) static int
-fail(parser *in, const char *where, const char *format, ...)
-{
-    char line[LEAT__ERROR_MAX];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(line, sizeof(line), format, list);
-    va_end(list);
-    in->fault = where;
-    return leat_error(LEAT_EINVAL, "%s", line);
-}
-
-#ifdef __clang_analyzer__
-/* The analyzer does not look into it, and assumes that it may return LEAT_OK.
- */
-#define fail(...) ((void)fail(__VA_ARGS__), LEAT_EINVAL)
-#endif
-
-/* The error of an inner function is at `where`, unless it is inside. */
-static int at(parser *in, const char *where, int status)
-{
-    if (status == LEAT_EINVAL && !in->fault)
-        in->fault = where;
-    return status;
-}
-
-static void skip_blanks(parser *in)
-{
-    while (leat__is_blank(*in->at))
-        in->at++;
-}
-
-/* Whether the reader ends before this letter; `opened` parentheses are those of
- * the text itself. */
-static bool is_end(const parser *in, int opened)
-{
-    char c = *in->at;
-    return c == 0 || (c == '|' && !(in->is_arguments && in->depth == 0)) ||
-           (c == ')' && in->depth > 0 && opened == 0);
-}
-
-/* Appends to a text that is only measured where `out` is NULL. */
-static size_t put(char *out, size_t used, const char *text, size_t size)
-{
-    if (out)
-        memcpy(out + used, text, size);
-    return used + size;
-}
-
-/*
- * Takes {}; *is_open where it stands for something unknown. Returns the new
- * size of `out`.
- */
-static size_t put_braces(const parser *in, char *out, size_t used,
-                         bool *is_open)
-{
-    if (in->braces == LEAT__BRACES_ARE_ELEMENT && in->element)
-        return put(out, used, in->element, strlen(in->element));
-    *is_open = in->braces != LEAT__BRACES_ARE_LETTERS;
-    return put(out, used, "{}", 2);
-}
-
-/* Whether the text ends here; inside of its parentheses a pair does not. */
-static bool is_stop(const parser *in, const char *stops, int opened)
-{
-    return !(in->is_pair && opened > 0) && strchr(stops, *in->at);
-}
-
-/*
- * Reads a text up to one of `stops` or the reader's end, without its escapes
- * and the blanks at its edges. `out` NULL: only its size, without the NUL.
- */
-static size_t scan(parser *in, const char *stops, char *out, bool *is_open)
-{
-    size_t used = 0;
-    int opened = 0;
-    skip_blanks(in);
-    const char *done = in->at; /* blanks after it count if more follows */
-    while (!is_end(in, opened) && !is_stop(in, stops, opened)) {
-        const char *start = in->at;
-        bool is_escaped = start[0] == '\\' && start[1];
-        in->at++;
-        if (leat__is_blank(*start))
-            continue;
-        used = put(out, used, done, (size_t)(start - done));
-        if (start[0] == '{' && start[1] == '}') {
-            used = put_braces(in, out, used, is_open);
-            in->at++;
-        } else {
-            used = put(out, used, start + is_escaped, 1);
-            in->at += is_escaped;
-            opened += *start == '(';
-            opened -= *start == ')' && opened > 0;
-        }
-        done = in->at;
-    }
-    if (out)
-        out[used] = 0;
-    return used;
-}
-
-/* The same into memory of its own, freed by the caller. */
-static int take(parser *in, const char *stops, char **out, bool *is_open)
-{
-    const char *start = in->at;
-    size_t size = scan(in, stops, NULL, is_open);
-    if (*is_open && in->braces == LEAT__BRACES_ARE_ELEMENT)
-        return fail(in, start, "there is no element for {}");
-    char *text = leat__alloc(size + 1);
-    if (!text)
-        return LEAT_ENOMEM;
-    in->at = start;
-    scan(in, stops, text, is_open);
-    *out = text;
-    return LEAT_OK;
-}
-
-static int open_parenthesis(parser *in)
-{
-    if (in->depth == PARENTHESES_MAX)
-        return fail(in, in->at, "more than %d parentheses in each other",
-                    PARENTHESES_MAX);
-    in->at++;
-    in->depth++;
-    return LEAT_OK;
-}
-
-static int close_parenthesis(parser *in, const char *opened)
-{
-    if (*in->at == 0)
-        return fail(in, opened, "this parenthesis is not closed");
-    if (*in->at != ')')
-        return fail(in, in->at, "expected ), found '%c'", *in->at);
-    in->at++;
-    in->depth--;
-    skip_blanks(in);
-    return LEAT_OK;
-}
+static int parse_pipeline(lexer *in, leat_pipeline **out);
 
 /* The elements of a list, each with its NUL, end to end. */
-static int take_list(parser *in, leat__value *value)
+static int take_list(lexer *in, leat__value *value)
 {
     const char *opened = in->at;
     size_t used = 0;
-    int status = open_parenthesis(in);
+    int status = leat__pipeline_lexer_open(in);
     while (!status) {
         char *element;
-        status = take(in, ",", &element, &value->is_open);
+        status = leat__pipeline_lexer_take(in, ",", &element, &value->is_open);
         if (status)
             break;
         size_t size = strlen(element) + 1;
@@ -209,7 +63,7 @@ static int take_list(parser *in, leat__value *value)
             break;
         in->at++;
     }
-    return status ? status : close_parenthesis(in, opened);
+    return status ? status : leat__pipeline_lexer_close(in, opened);
 }
 
 /* Copies a text without the blanks at its edges; an escaped one stays. */
@@ -232,15 +86,15 @@ static char *copy_trimmed(const char *text, size_t size)
 }
 
 /* A pipeline in parentheses is checked, and kept as it is written. */
-static int take_template(parser *in, leat__value *value)
+static int take_template(lexer *in, leat__value *value)
 {
     const char *opened = in->at;
     leat__braces braces = in->braces;
     leat_pipeline *pipeline;
-    int status = open_parenthesis(in);
+    int status = leat__pipeline_lexer_open(in);
     if (status)
         return status;
-    skip_blanks(in);
+    leat__pipeline_lexer_skip_blanks(in);
     const char *text = in->at;
     in->braces = LEAT__BRACES_ARE_OPEN;
     status = parse_pipeline(in, &pipeline);
@@ -253,7 +107,7 @@ static int take_template(parser *in, leat__value *value)
     value->hash = leat__pipeline_hash(pipeline);
     leat_pipeline_unref(pipeline);
     value->text = copy_trimmed(text, (size_t)(in->at - text));
-    return value->text ? close_parenthesis(in, opened) : LEAT_ENOMEM;
+    return value->text ? leat__pipeline_lexer_close(in, opened) : LEAT_ENOMEM;
 }
 
 /* Removes the blanks around a pair's equals sign. */
@@ -271,32 +125,35 @@ static void join_pair(char *text)
     memmove(name_end + 1, value, strlen(value) + 1);
 }
 
-static int take_value(parser *in, const leat_reader_type *type,
+static int take_value(lexer *in, const leat_reader_type *type,
                       leat__value *value)
 {
-    skip_blanks(in);
+    leat__pipeline_lexer_skip_blanks(in);
     const char *start = in->at;
     const leat_argument *argument = value->argument;
     if (argument->kind == LEAT_ARGUMENT_PIPELINE && *in->at != '(')
-        return fail(in, start,
-                    "%s: %s: expected a pipeline in parentheses, such as "
-                    "(lmdb:{})",
-                    type->name, argument->name);
+        return leat__pipeline_lexer_fail(
+            in, start,
+            "%s: %s: expected a pipeline in parentheses, such as "
+            "(lmdb:{})",
+            type->name, argument->name);
     if (argument->kind == LEAT_ARGUMENT_PIPELINE)
         return take_template(in, value);
     if (argument->kind == LEAT_ARGUMENT_LIST && *in->at == '(')
         return take_list(in, value);
     value->elements = argument->kind == LEAT_ARGUMENT_LIST;
-    int status = take(in, ",", &value->text, &value->is_open);
+    int status =
+        leat__pipeline_lexer_take(in, ",", &value->text, &value->is_open);
     if (!status && argument->pairs)
         join_pair(value->text);
     if (status || value->is_open)
         return status;
-    return at(in, start, leat__argument_check(type, argument, value->text));
+    return leat__pipeline_lexer_locate(
+        in, start, leat__argument_check(type, argument, value->text));
 }
 
 /* Reads the value of an argument, after which it must end. */
-static int add_value(parser *in, leat_args *args, const leat_argument *argument)
+static int add_value(lexer *in, leat_args *args, const leat_argument *argument)
 {
     leat__value value = {.argument = argument};
     int status = take_value(in, args->type, &value);
@@ -305,23 +162,24 @@ static int add_value(parser *in, leat_args *args, const leat_argument *argument)
         return status;
     }
     status = leat__args_add(args, value);
-    if (status || is_end(in, 0) || *in->at == ',')
+    if (status || leat__pipeline_lexer_is_end(in, 0) || *in->at == ',')
         return status;
-    return fail(in, in->at, "expected a comma, | or the end, found '%c'",
-                *in->at);
+    return leat__pipeline_lexer_fail(
+        in, in->at, "expected a comma, | or the end, found '%c'", *in->at);
 }
 
-static int refuse_positional(parser *in, const leat_args *args)
+static int refuse_positional(lexer *in, const leat_args *args)
 {
     int n = args->positional;
-    return fail(in, in->at,
-                "the reader \"%s\" takes %d argument%s, found %d; a comma "
-                "inside an argument is written \\,",
-                args->type->name, n, n == 1 ? "" : "s", n + 1);
+    return leat__pipeline_lexer_fail(
+        in, in->at,
+        "the reader \"%s\" takes %d argument%s, found %d; a comma "
+        "inside an argument is written \\,",
+        args->type->name, n, n == 1 ? "" : "s", n + 1);
 }
 
 /* Of an argument that takes pairs, an equals sign is a letter. */
-static int add_positional(parser *in, leat_args *args)
+static int add_positional(lexer *in, leat_args *args)
 {
     const leat_argument *argument =
         leat__argument_positional(args->type, args->positional);
@@ -333,37 +191,39 @@ static int add_positional(parser *in, leat_args *args)
     return status;
 }
 
-static int add_key(parser *in, leat_args *args, const char *where,
+static int add_key(lexer *in, leat_args *args, const char *where,
                    const char *key)
 {
     const leat_reader_type *type = args->type;
     const leat_argument *argument = leat__argument_find(type, key);
     if (argument && !argument->positional && leat__args_value(args, argument))
-        return fail(in, where, "%s: \"%s\" is given twice", type->name, key);
+        return leat__pipeline_lexer_fail(in, where, "%s: \"%s\" is given twice",
+                                         type->name, key);
     if (argument && !argument->positional)
         return add_value(in, args, argument);
     char nearest[2 * NAME_SIZE];
-    return fail(in, where,
-                "the reader \"%s\" has no argument \"%s\"%s; an equals sign "
-                "in a path is written \\=; \"leat readers %s\" lists the "
-                "arguments",
-                type->name, key,
-                leat__argument_nearest(type, key, nearest, sizeof(nearest)),
-                type->name);
+    return leat__pipeline_lexer_fail(
+        in, where,
+        "the reader \"%s\" has no argument \"%s\"%s; an equals sign "
+        "in a path is written \\=; \"leat readers %s\" lists the "
+        "arguments",
+        type->name, key,
+        leat__argument_nearest(type, key, nearest, sizeof(nearest)),
+        type->name);
 }
 
 /* Whether a key follows: an equals sign before the argument's end. */
-static bool is_key(const parser *in)
+static bool is_key(const lexer *in)
 {
-    parser probe = *in;
+    lexer probe = *in;
     bool is_open = false;
-    scan(&probe, ",=", NULL, &is_open);
+    leat__pipeline_lexer_scan(&probe, ",=", NULL, &is_open);
     return *probe.at == '=';
 }
 
-static int add_argument(parser *in, leat_args *args)
+static int add_argument(lexer *in, leat_args *args)
 {
-    skip_blanks(in);
+    leat__pipeline_lexer_skip_blanks(in);
     const leat_argument *next =
         leat__argument_positional(args->type, args->positional);
     bool has_parenthesis = *in->at == '(' && next &&
@@ -374,7 +234,7 @@ static int add_argument(parser *in, leat_args *args)
     const char *where = in->at;
     char *key = NULL;
     bool is_open = false;
-    int status = take(in, ",=", &key, &is_open);
+    int status = leat__pipeline_lexer_take(in, ",=", &key, &is_open);
     if (status)
         return status;
     bool is_pair = next && next->pairs && !leat__argument_find(args->type, key);
@@ -384,37 +244,39 @@ static int add_argument(parser *in, leat_args *args)
     return status;
 }
 
-static int parse_arguments(parser *in, leat_args *args)
+static int parse_arguments(lexer *in, leat_args *args)
 {
-    skip_blanks(in);
-    if (is_end(in, 0))
+    leat__pipeline_lexer_skip_blanks(in);
+    if (leat__pipeline_lexer_is_end(in, 0))
         return LEAT_OK;
     for (;;) {
         int status = add_argument(in, args);
-        if (status || is_end(in, 0))
+        if (status || leat__pipeline_lexer_is_end(in, 0))
             return status;
         in->at++;
     }
 }
 
 /* Reads the name of a reader, and finds its type. */
-static int take_type(parser *in, const leat_reader_type **out)
+static int take_type(lexer *in, const leat_reader_type **out)
 {
-    skip_blanks(in);
+    leat__pipeline_lexer_skip_blanks(in);
     const char *where = in->at;
-    parser measure = *in;
+    lexer measure = *in;
     char name[NAME_SIZE];
     bool is_open = false;
     if (*in->at == '(')
-        return fail(in, where,
-                    "an upstream in parentheses is only possible at the "
-                    "beginning; expected the name of a reader");
-    size_t size = scan(&measure, ":", NULL, &is_open);
+        return leat__pipeline_lexer_fail(
+            in, where,
+            "an upstream in parentheses is only possible at the "
+            "beginning; expected the name of a reader");
+    size_t size = leat__pipeline_lexer_scan(&measure, ":", NULL, &is_open);
     if (size == 0 || size >= sizeof(name))
-        return fail(in, where,
-                    "expected the name of a reader, such as lmdb:PATH");
-    scan(in, ":", name, &is_open);
-    return at(in, where, leat__registry_find(out, name));
+        return leat__pipeline_lexer_fail(
+            in, where, "expected the name of a reader, such as lmdb:PATH");
+    leat__pipeline_lexer_scan(in, ":", name, &is_open);
+    return leat__pipeline_lexer_locate(in, where,
+                                       leat__registry_find(out, name));
 }
 
 static int add_upstream(upstreams *list, leat_pipeline *pipeline)
@@ -441,11 +303,11 @@ static void drop_upstreams(upstreams *list)
 }
 
 /* Parses a reader, which takes the place of what it reads in the list. */
-static int parse_reader(parser *in, upstreams *list)
+static int parse_reader(lexer *in, upstreams *list)
 {
     leat_args args = {0};
     leat_pipeline *pipeline;
-    skip_blanks(in);
+    leat__pipeline_lexer_skip_blanks(in);
     const char *where = in->at;
     int status = take_type(in, &args.type);
     if (!status && *in->at == ':') {
@@ -459,42 +321,43 @@ static int parse_reader(parser *in, upstreams *list)
     status = leat__pipeline_make(&pipeline, args, (leat__pipeline_object){0},
                                  list->pipeline, list->n);
     if (status)
-        return at(in, where, status);
+        return leat__pipeline_lexer_locate(in, where, status);
     drop_upstreams(list);
     return add_upstream(list, pipeline);
 }
 
-static int parse_group(parser *in, upstreams *list)
+static int parse_group(lexer *in, upstreams *list)
 {
     const char *opened = in->at;
     leat_pipeline *pipeline;
     if (list->n == LEAT_MAX_UPSTREAM)
-        return fail(in, opened, "more than %d upstreams", LEAT_MAX_UPSTREAM);
-    int status = open_parenthesis(in);
+        return leat__pipeline_lexer_fail(in, opened, "more than %d upstreams",
+                                         LEAT_MAX_UPSTREAM);
+    int status = leat__pipeline_lexer_open(in);
     if (!status)
         status = parse_pipeline(in, &pipeline);
     if (status)
         return status;
     status = add_upstream(list, pipeline);
-    return status ? status : close_parenthesis(in, opened);
+    return status ? status : leat__pipeline_lexer_close(in, opened);
 }
 
 /* The pipelines in parentheses at the beginning, and the bar after them. */
-static int parse_groups(parser *in, upstreams *list)
+static int parse_groups(lexer *in, upstreams *list)
 {
     int status = LEAT_OK;
-    skip_blanks(in);
+    leat__pipeline_lexer_skip_blanks(in);
     while (*in->at == '(' && !status)
         status = parse_group(in, list);
     if (status || list->n == 0 || *in->at == '|')
         return status;
-    if (list->n == 1 && is_end(in, 0))
+    if (list->n == 1 && leat__pipeline_lexer_is_end(in, 0))
         return LEAT_OK;
-    return fail(in, in->at,
-                "expected | and a reader of what is in parentheses");
+    return leat__pipeline_lexer_fail(
+        in, in->at, "expected | and a reader of what is in parentheses");
 }
 
-static int parse_chain(parser *in, upstreams *list)
+static int parse_chain(lexer *in, upstreams *list)
 {
     int status = parse_groups(in, list);
     if (status || (list->n > 0 && *in->at != '|'))
@@ -508,7 +371,7 @@ static int parse_chain(parser *in, upstreams *list)
     return status;
 }
 
-static int parse_pipeline(parser *in, leat_pipeline **out)
+static int parse_pipeline(lexer *in, leat_pipeline **out)
 {
     upstreams list = {0};
     int status = parse_chain(in, &list);
@@ -521,12 +384,12 @@ static int parse_pipeline(parser *in, leat_pipeline **out)
     return status;
 }
 
-int leat__pipeline_parser_pipeline(parser *in, leat_pipeline **out)
+int leat__pipeline_parser_pipeline(lexer *in, leat_pipeline **out)
 {
     return parse_pipeline(in, out);
 }
 
-int leat__pipeline_parser_arguments(parser *in, const leat_reader_type *type,
+int leat__pipeline_parser_arguments(lexer *in, const leat_reader_type *type,
                                     leat_args *out)
 {
     leat_args args = {.type = type};

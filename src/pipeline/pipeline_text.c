@@ -32,9 +32,9 @@ static const char *show(char out[TEXT_SHOWN + 1], const char *text)
 int leat__pipeline_parse(leat_pipeline **out, const char *text,
                          const char **fault)
 {
-    leat__pipeline_parser parser = {.text = text, .at = text};
-    int status = leat__pipeline_parser_pipeline(&parser, out);
-    *fault = parser.fault;
+    leat__pipeline_lexer lexer = {.text = text, .at = text};
+    int status = leat__pipeline_parser_pipeline(&lexer, out);
+    *fault = lexer.fault;
     return status;
 }
 
@@ -66,12 +66,12 @@ int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
                          leat_pipeline *const upstream[], int n)
 {
     leat_args args;
-    leat__pipeline_parser parser = {.text = text ? text : "",
-                                    .is_arguments = true};
-    parser.at = parser.text;
+    leat__pipeline_lexer lexer = {.text = text ? text : "",
+                                  .is_arguments = true};
+    lexer.at = lexer.text;
     int status = leat__reader_type_check(type);
     if (!status)
-        status = leat__pipeline_parser_arguments(&parser, type, &args);
+        status = leat__pipeline_parser_arguments(&lexer, type, &args);
     if (status) {
         if (release)
             release(object);
@@ -94,11 +94,11 @@ int leat_args_pipeline(const leat_args *args, const char *name,
         return leat_error(LEAT_EINVAL, "%s: %s: %s", args->type->name, name,
                           value ? "an element is empty"
                                 : "there is no such pipeline");
-    leat__pipeline_parser parser = {.text = value->text,
-                                    .at = value->text,
-                                    .braces = LEAT__BRACES_ARE_ELEMENT,
-                                    .element = element};
-    int status = leat__pipeline_parser_pipeline(&parser, out);
+    leat__pipeline_lexer lexer = {.text = value->text,
+                                  .at = value->text,
+                                  .braces = LEAT__BRACES_ARE_ELEMENT,
+                                  .element = element};
+    int status = leat__pipeline_parser_pipeline(&lexer, out);
     if (!status)
         return LEAT_OK;
     return leat__error_context(status, "%s: %s: (%s)%s%s", args->type->name,
