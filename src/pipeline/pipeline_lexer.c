@@ -10,6 +10,7 @@
 /* The deepest parentheses; each takes up to 1 KiB of stack. */
 #define PARENTHESES_MAX 32
 
+/* As the analyzer sees it elsewhere. */
 #undef leat__pipeline_lexer_fail
 
 int leat__pipeline_lexer_fail(leat__pipeline_lexer *in, const char *where,
