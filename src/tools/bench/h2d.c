@@ -17,9 +17,6 @@
 #include "tools/bench/h2d.h"
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/memory.h"
-#include "tools/bench/host.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 
@@ -33,8 +30,6 @@
 /* A sample has so many bytes at least, in so many copies. */
 static const size_t sample_bytes = (size_t)512 << 20;
 enum { LEAST_COPIES = 16, MOST_COPIES = 256 };
-/* A device takes some thousand entries before it makes the host wait. */
-enum { MOST_ENQUEUED = 512 };
 enum { WARM_UPS = 4 };
 /* Of copies that measure a latency. */
 enum { LATENCIES = 500, LATENCY_WARM_UPS = 50 };
@@ -43,32 +38,10 @@ enum { LATENCIES = 500, LATENCY_WARM_UPS = 50 };
 static const double case_seconds = 1;
 /* For the host to enqueue a sample; it takes some milliseconds. */
 static const double hold_seconds = 2;
-/* To find out whether the launch of a kernel waits for its end. */
-static const double probe_seconds = 0.02;
-enum { PROBES = 5 };
 
 /* What the device copies of the ceiling have. */
 static const size_t ceiling_bytes = (size_t)64 << 20;
 enum { CEILING_COPIES = 4 };
-
-struct h2d {
-    leat_device *device;
-    struct h2d_options options;
-    void *pinned;
-    void *back; /* pinned */
-    void *pageable;
-    void *memory; /* the device's, that copies go to */
-    void *source; /* the device's, that copies come from */
-    uint32_t *release;
-    bool holds;        /* a stream can be held while the host goes on */
-    int most_enqueued; /* copies in a sample, of all streams */
-    int nstreams;
-    leat_stream stream[H2D_MOST_STREAMS];
-    leat_event joined[H2D_MOST_STREAMS]; /* untimed */
-    leat_event done[H2D_MOST_STREAMS];
-    leat_event start;
-    uint64_t seed;
-};
 
 /* The copies of one stream. */
 struct flow {
@@ -89,178 +62,6 @@ struct run {
     uint64_t here;
     double rates[H2D_SAMPLES];
 };
-
-static void check_device(const leat_device *device)
-{
-    if (!device->ops->timer_create || !device->ops->event_elapsed)
-        message_fail("%s has no events that measure time",
-                     leat_device_name(device));
-}
-
-static int take_pinned(struct h2d *bench, void **out)
-{
-    leat_device *device = bench->device;
-    const struct h2d_options *options = &bench->options;
-    if (options->has_node && device->ops->host_alloc_on)
-        return device->ops->host_alloc_on(device, options->node, options->bytes,
-                                          out);
-    return device->ops->host_alloc(device, options->bytes, out);
-}
-
-/* On the device's node, as far as the system allows. */
-static int take_pageable(struct h2d *bench)
-{
-    leat_device *device = bench->device;
-    size_t bytes = bench->options.bytes;
-    bench->pageable = leat__alloc_pages(bytes);
-    if (!bench->pageable)
-        return LEAT_ENOMEM;
-    if (device->ops->numa_node)
-        (void)host_place(bench->pageable, bytes,
-                         device->ops->numa_node(device));
-    return leat__populate(bench->pageable, bytes);
-}
-
-static int take_memory(struct h2d *bench)
-{
-    leat_device *device = bench->device;
-    const struct h2d_options *options = &bench->options;
-    void *release = NULL;
-    int status = take_pinned(bench, &bench->pinned);
-    if (!status)
-        status = take_pinned(bench, &bench->back);
-    if (!status && options->pageable)
-        status = take_pageable(bench);
-    if (!status)
-        status = device->ops->alloc(device, options->bytes, &bench->memory);
-    if (!status && options->to_host)
-        status = device->ops->alloc(device, options->bytes, &bench->source);
-    if (!status && device->ops->stream_hold)
-        status = device->ops->host_alloc(device, sizeof(uint32_t), &release);
-    bench->release = release;
-    return status;
-}
-
-static void take_streams(struct h2d *bench)
-{
-    leat_device *device = bench->device;
-    const leat_device_ops *ops = device->ops;
-    output_require(ops->timer_create(device, &bench->start));
-    for (; bench->nstreams < bench->options.streams; bench->nstreams++) {
-        int i = bench->nstreams;
-        output_require(ops->stream_create(device, &bench->stream[i]));
-        output_require(ops->event_create(device, &bench->joined[i]));
-        output_require(ops->timer_create(device, &bench->done[i]));
-    }
-}
-
-static void set_release(struct h2d *h2d, uint32_t value)
-{
-    if (h2d->release)
-        __atomic_store_n(h2d->release, value, __ATOMIC_RELEASE);
-}
-
-/* As output_require, which must not leave a kernel waiting. */
-static void require(struct h2d *h2d, int status)
-{
-    if (status < 0)
-        set_release(h2d, 1);
-    output_require(status);
-}
-
-/* The seconds that the call takes which holds the stream so long at most. */
-static double time_hold(struct h2d *h2d, uint32_t value)
-{
-    leat_device *device = h2d->device;
-    set_release(h2d, value);
-    double begin = leat__clock_seconds();
-    require(h2d, device->ops->stream_hold(device, h2d->release, probe_seconds,
-                                          h2d->stream[0]));
-    double seconds = leat__clock_seconds() - begin;
-    set_release(h2d, 1);
-    require(h2d, device->ops->stream_synchronize(device, h2d->stream[0]));
-    return seconds;
-}
-
-/*
- * Launches may block, as with CUDA_LAUNCH_BLOCKING and in some tools that check
- * kernels: then a stream that is held holds the host. The first launch, which
- * holds nothing, may load the kernel.
- */
-static void probe_hold(struct h2d *h2d)
-{
-    if (!h2d->release)
-        return;
-    (void)time_hold(h2d, 1);
-    for (int i = 0; i < PROBES && !h2d->holds; i++)
-        h2d->holds = time_hold(h2d, 0) < probe_seconds / 2;
-}
-
-struct h2d *h2d_open(leat_device *device, const struct h2d_options *options)
-{
-    check_device(device);
-    struct h2d *bench = leat__alloc_zero(1, sizeof(*bench));
-    if (!bench)
-        return NULL;
-    bench->device = device;
-    bench->options = *options;
-    bench->most_enqueued = MOST_ENQUEUED;
-    int status = take_memory(bench);
-    if (status == LEAT_ENOMEM) {
-        h2d_close(bench);
-        return NULL;
-    }
-    output_require(status);
-    take_streams(bench);
-    probe_hold(bench);
-    return bench;
-}
-
-static void free_memory(struct h2d *h2d)
-{
-    leat_device *device = h2d->device;
-    const leat_device_ops *ops = device->ops;
-    size_t bytes = h2d->options.bytes;
-    if (h2d->release)
-        ops->host_free(device, h2d->release, sizeof(uint32_t));
-    if (h2d->source)
-        ops->free(device, h2d->source, bytes);
-    if (h2d->memory)
-        ops->free(device, h2d->memory, bytes);
-    leat__free_pages(h2d->pageable, bytes);
-    if (h2d->back)
-        ops->host_free(device, h2d->back, bytes);
-    if (h2d->pinned)
-        ops->host_free(device, h2d->pinned, bytes);
-}
-
-void h2d_close(struct h2d *h2d)
-{
-    if (!h2d)
-        return;
-    leat_device *device = h2d->device;
-    const leat_device_ops *ops = device->ops;
-    for (int i = 0; i < h2d->nstreams; i++) {
-        (void)ops->stream_synchronize(device, h2d->stream[i]);
-        ops->stream_destroy(device, h2d->stream[i]);
-        ops->event_destroy(device, h2d->joined[i]);
-        ops->event_destroy(device, h2d->done[i]);
-    }
-    if (h2d->start)
-        ops->event_destroy(device, h2d->start);
-    free_memory(h2d);
-    leat__free(h2d);
-}
-
-bool h2d_holds(const struct h2d *h2d)
-{
-    return h2d->holds;
-}
-
-int h2d_node(const struct h2d *h2d, bool pinned)
-{
-    return leat__numa_node_of(pinned ? h2d->pinned : h2d->pageable);
-}
 
 /* Words of which no two cases have the same. */
 static void fill(void *memory, size_t bytes, uint64_t seed)
@@ -329,10 +130,11 @@ static void prepare(struct run *run)
     run->there = ++h2d->seed;
     if (what->to_host || what->both) {
         fill(h2d->pinned, what->bytes, run->here);
-        require(h2d,
-                device->ops->copy(device, h2d->source, h2d->pinned, what->bytes,
-                                  LEAT_COPY_TO_DEVICE, h2d->stream[0]));
-        require(h2d, device->ops->stream_synchronize(device, h2d->stream[0]));
+        h2d_require(h2d, device->ops->copy(device, h2d->source, h2d->pinned,
+                                           what->bytes, LEAT_COPY_TO_DEVICE,
+                                           h2d->stream[0]));
+        h2d_require(h2d,
+                    device->ops->stream_synchronize(device, h2d->stream[0]));
     }
     fill(what->pinned ? h2d->pinned : h2d->pageable, what->bytes, run->there);
 }
@@ -345,9 +147,10 @@ static void enqueue_copies(const struct run *run, int n)
     for (int copy = 0; copy < n; copy++)
         for (int i = 0; i < run->nflows; i++) {
             const struct flow *flow = &run->flow[i];
-            require(h2d, (run->what->by_kernel ? ops->kernel_copy : ops->copy)(
-                             device, flow->to, flow->from, flow->bytes,
-                             flow->direction, h2d->stream[i]));
+            h2d_require(h2d,
+                        (run->what->by_kernel ? ops->kernel_copy : ops->copy)(
+                            device, flow->to, flow->from, flow->bytes,
+                            flow->direction, h2d->stream[i]));
         }
 }
 
@@ -357,9 +160,9 @@ static void fan_out(const struct run *run, leat_event event)
     struct h2d *h2d = run->h2d;
     leat_device *device = h2d->device;
     const leat_device_ops *ops = device->ops;
-    require(h2d, ops->event_record(device, event, h2d->stream[0]));
+    h2d_require(h2d, ops->event_record(device, event, h2d->stream[0]));
     for (int i = 1; i < run->nflows; i++)
-        require(h2d, ops->stream_wait(device, h2d->stream[i], event));
+        h2d_require(h2d, ops->stream_wait(device, h2d->stream[i], event));
 }
 
 /* The first stream waits for the others. */
@@ -369,8 +172,10 @@ static void join(const struct run *run)
     leat_device *device = h2d->device;
     const leat_device_ops *ops = device->ops;
     for (int i = 1; i < run->nflows; i++) {
-        require(h2d, ops->event_record(device, h2d->joined[i], h2d->stream[i]));
-        require(h2d, ops->stream_wait(device, h2d->stream[0], h2d->joined[i]));
+        h2d_require(h2d,
+                    ops->event_record(device, h2d->joined[i], h2d->stream[i]));
+        h2d_require(h2d,
+                    ops->stream_wait(device, h2d->stream[0], h2d->joined[i]));
     }
 }
 
@@ -379,17 +184,18 @@ static void enqueue(const struct run *run, bool is_held)
     struct h2d *h2d = run->h2d;
     leat_device *device = h2d->device;
     const leat_device_ops *ops = device->ops;
-    set_release(h2d, !is_held);
+    h2d_release(h2d, !is_held);
     if (run->what->held)
-        require(h2d, ops->stream_hold(device, h2d->release, hold_seconds,
-                                      h2d->stream[0]));
+        h2d_require(h2d, ops->stream_hold(device, h2d->release, hold_seconds,
+                                          h2d->stream[0]));
     fan_out(run, h2d->joined[0]);
     enqueue_copies(run, WARM_UPS);
     join(run);
     fan_out(run, h2d->start);
     enqueue_copies(run, run->what->copies);
     for (int i = 0; i < run->nflows; i++)
-        require(h2d, ops->event_record(device, h2d->done[i], h2d->stream[i]));
+        h2d_require(h2d,
+                    ops->event_record(device, h2d->done[i], h2d->stream[i]));
 }
 
 /* Returns the GB a second of what counts. */
@@ -400,11 +206,11 @@ static double collect(const struct run *run)
     const leat_device_ops *ops = device->ops;
     double longest = 0, bytes = 0;
     for (int i = 0; i < run->nflows; i++)
-        require(h2d, ops->event_synchronize(device, h2d->done[i]));
+        h2d_require(h2d, ops->event_synchronize(device, h2d->done[i]));
     for (int i = 0; i < run->counted; i++) {
         double seconds = 0;
-        require(h2d,
-                ops->event_elapsed(device, h2d->start, h2d->done[i], &seconds));
+        h2d_require(h2d, ops->event_elapsed(device, h2d->start, h2d->done[i],
+                                            &seconds));
         longest = fmax(longest, seconds);
         bytes += (double)run->flow[i].bytes;
     }
@@ -421,7 +227,7 @@ static bool take_sample(struct run run[], int n, int sample)
     for (int i = 0; i < n; i++)
         enqueue(&run[i], sample >= 0);
     for (int i = 0; i < n; i++)
-        set_release(run[i].h2d, 1);
+        h2d_release(run[i].h2d, 1);
     double seconds = leat__clock_seconds() - begin;
     bool is_whole = true;
     for (int i = 0; i < n; i++) {
@@ -485,10 +291,11 @@ static void verify(const struct run *run)
         is_same = is_filled(h2d->back, what->bytes, run->here);
     if (is_same && (!what->to_host || what->both)) {
         memset(h2d->back, 0, what->bytes);
-        require(h2d,
-                device->ops->copy(device, h2d->back, h2d->memory, what->bytes,
-                                  LEAT_COPY_TO_HOST, h2d->stream[0]));
-        require(h2d, device->ops->stream_synchronize(device, h2d->stream[0]));
+        h2d_require(h2d, device->ops->copy(device, h2d->back, h2d->memory,
+                                           what->bytes, LEAT_COPY_TO_HOST,
+                                           h2d->stream[0]));
+        h2d_require(h2d,
+                    device->ops->stream_synchronize(device, h2d->stream[0]));
         is_same = is_filled(h2d->back, what->bytes, run->there);
     }
     if (!is_same)
@@ -544,7 +351,7 @@ void h2d_measure_latency(struct h2d *h2d, struct h2d_latency *what)
         int64_t begin = leat__clock_now();
         enqueue_copies(&run, 1);
         int64_t submitted = leat__clock_now();
-        require(h2d, ops->stream_synchronize(device, h2d->stream[0]));
+        h2d_require(h2d, ops->stream_synchronize(device, h2d->stream[0]));
         int64_t end = leat__clock_now();
         copy[i < 0 ? 0 : i] = 1e-3 * (double)(end - begin);
         submit[i < 0 ? 0 : i] = 1e-3 * (double)(submitted - begin);

@@ -3,44 +3,15 @@
 #define LEAT_TOOLS_BENCH_H2D_H
 
 #include "tools/bench/bench.h"
-
-#include <leat/ext/device.h>
+#include "tools/bench/h2d_setup.h"
 
 #include <stdbool.h>
 
 enum {
-    H2D_MOST_STREAMS = 16,
     H2D_MOST_DEVICES = 16,
     H2D_LEAST_SAMPLES = 3,
     H2D_SAMPLES = 11 /* at most */
 };
-
-struct h2d;
-
-/* The memory that copies need. */
-struct h2d_options {
-    size_t bytes;  /* of the largest copy */
-    int streams;   /* at most */
-    bool pageable; /* pageable memory, too */
-    bool to_host;  /* copies from the device, too */
-    bool has_node;
-    int node; /* of NUMA, for pinned memory; else where the device puts it */
-};
-
-/*
- * Takes memory and streams. NULL, with an error line: there is not enough
- * memory. As in the rest, other errors end the program, also those of a device
- * that does not time its events.
- */
-struct h2d *h2d_open(leat_device *device, const struct h2d_options *options);
-void h2d_close(struct h2d *h2d);
-
-/* The NUMA node of the pinned, or of the pageable memory; below 0: unknown. */
-int h2d_node(const struct h2d *h2d, bool pinned);
-
-/* Whether streams are held until all is enqueued: the device can do so, and its
-   launches do not block. */
-bool h2d_holds(const struct h2d *h2d);
 
 /* Copies of one size, back to back. */
 struct h2d_case {
