@@ -39,11 +39,9 @@ struct leat__data_reader {
     int64_t count; /* samples in an epoch, where they can be read again; or 0 */
     leat__queue *free;
     leat__queue *full;
-    leat__chunk_list ahead; /* those that go through the queues */
-    leat__chunk_list own;   /* taker i has chunk i */
-    leat__chunk_list
-        previewed; /* of a sample each, or a batch; before all others */
-    int shown;     /* samples of the last of them that were lent */
+    leat__chunk_list ahead;  /* those that go through the queues */
+    leat__chunk_list own;    /* taker i has chunk i */
+    leat__previews previews; /* before all others */
     leat__event_count input;
     pthread_mutex_t lock;
     pthread_cond_t turn;   /* the thread fills from now on, or is cancelled */
@@ -56,31 +54,19 @@ struct leat__data_reader {
     int64_t probed_epoch;
 
     /* Of takers. */
-    int taken_previews; /* of those previewed */
-    bool drained;       /* the full queue is empty and stays so */
+    bool drained; /* the full queue is empty and stays so */
 
     atomic_int_fast64_t blocked_full; /* read by anybody */
 };
-
-/* The largest buffer that a previewed sample needed. */
-static size_t measure_buffers(const leat__data_reader *data_reader)
-{
-    size_t most = 0;
-    for (int i = 0; i < data_reader->previewed.n; i++) {
-        const leat_sample *sample = data_reader->previewed.chunk[i]->sample[0];
-        most = sample->buffer_size > most ? sample->buffer_size : most;
-    }
-    return most;
-}
 
 /* With their buffers: a chunk may be needed first long after the others. */
 static int create_chunks(leat__data_reader *data_reader, leat__chunk_list *list,
                          int chunk_size, int n)
 {
     const leat__chunk_source_options *source = &data_reader->options.source;
-    return leat__chunk_list_create(list, n, chunk_size, source->draws,
-                                   source->buffers,
-                                   measure_buffers(data_reader));
+    return leat__chunk_list_create(
+        list, n, chunk_size, source->draws, source->buffers,
+        leat__previews_buffer(&data_reader->previews));
 }
 
 /* With all chunks of the thread's in the free one. */
@@ -191,7 +177,7 @@ void leat__data_reader_destroy(leat__data_reader *data_reader)
     leat__queue_destroy(data_reader->full);
     leat__chunk_list_destroy(&data_reader->ahead);
     leat__chunk_list_destroy(&data_reader->own);
-    leat__chunk_list_destroy(&data_reader->previewed);
+    leat__chunk_list_destroy(&data_reader->previews.list);
     leat_reader_close(data_reader->reader);
     leat__event_count_finish(&data_reader->input);
     pthread_cond_destroy(&data_reader->turn);
@@ -204,82 +190,17 @@ leat_reader *leat__data_reader_reader(leat__data_reader *data_reader)
     return data_reader->reader;
 }
 
-static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
-{
-    leat__chunk_list *list = &data_reader->previewed;
-    if (!list->chunk)
-        list->chunk =
-            leat__alloc_zero(LEAT__PREVIEWS_MAX, sizeof(leat__chunk *));
-    if (!list->chunk)
-        return LEAT_ENOMEM;
-    if (list->n == LEAT__PREVIEWS_MAX)
-        return LEAT_END;
-    const leat__chunk_source_options *options = &data_reader->options.source;
-    bool is_batch = leat__data_reader_needs_batches(data_reader);
-    int status = leat__chunk_create(out, is_batch ? options->batch_size : 1,
-                                    options->draws, options->buffers);
-    if (status)
-        return status;
-    list->chunk[list->n++] = *out;
-    data_reader->shown = 0;
-    leat__chunk_source_fill(&data_reader->source, *out,
-                            atomic_load(&data_reader->is_threaded));
-    leat__data_reader_read(data_reader, *out);
-    return LEAT_OK;
-}
-
-/* The chunk of the next sample, or of the failure before it. */
-static int next_preview(leat__data_reader *data_reader, leat__chunk **out)
-{
-    const leat__chunk_list *list = &data_reader->previewed;
-    int status = LEAT_OK;
-    bool has_one = false;
-    if (list->n > 0) {
-        *out = list->chunk[list->n - 1];
-        has_one = data_reader->shown < (*out)->n;
-    }
-    /* A batch may end without one. */
-    while (!status && !has_one) {
-        status = add_preview(data_reader, out);
-        has_one = !status && ((*out)->n > 0 || (*out)->failed == 0);
-    }
-    return status;
-}
-
 int leat__data_reader_preview(leat__data_reader *data_reader,
                               const leat_sample **out)
 {
-    leat__chunk *chunk;
-    leat__chunk_source *source = &data_reader->source;
-    int status = next_preview(data_reader, &chunk);
-    if (status)
-        return status;
-    int i = data_reader->shown++;
-    if (chunk->failed == i)
-        return leat_error(source->stuck ? source->stuck : chunk->status, "%s",
-                          source->stuck ? source->stuck_line : chunk->line);
-    for (int k = 0; k < chunk->bad.n; k++)
-        if (chunk->bad.item[k].sample == i)
-            return leat_error(LEAT_EDATA, "%s", chunk->bad.item[k].line);
-    *out = chunk->sample[i];
-    return LEAT_OK;
+    return leat__previews_next(&data_reader->previews, &data_reader->source,
+                               atomic_load(&data_reader->is_threaded), out);
 }
 
 int leat__data_reader_preview_batch(leat__data_reader *data_reader,
                                     const leat_sample ***out, int *n)
 {
-    const leat__chunk_list *list = &data_reader->previewed;
-    leat__chunk *chunk = list->chunk[list->n - 1];
-    *out = leat__alloc_zero((size_t)chunk->capacity, sizeof(leat_sample *));
-    if (!*out)
-        return LEAT_ENOMEM;
-    *n = chunk->failed < 0 ? chunk->n : chunk->failed;
-    for (int i = 0; i < *n; i++)
-        (*out)[i] = chunk->sample[i];
-    for (int i = 0; i < chunk->bad.n; i++)
-        if (chunk->bad.item[i].sample < *n)
-            (*out)[chunk->bad.item[i].sample] = NULL;
-    return LEAT_OK;
+    return leat__previews_batch(&data_reader->previews, out, n);
 }
 
 int64_t leat__data_reader_samples(const leat__data_reader *data_reader)
@@ -427,11 +348,10 @@ int leat__data_reader_take(leat__data_reader *data_reader, int taker,
                            leat__chunk **out, int64_t *ticket)
 {
     int status = LEAT_OK;
-    if (data_reader->taken_previews < data_reader->previewed.n) {
-        *out = data_reader->previewed.chunk[data_reader->taken_previews++];
-    } else if (data_reader->drained) {
+    bool is_preview = leat__previews_take(&data_reader->previews, out);
+    if (!is_preview && data_reader->drained)
         return take_own(data_reader, taker, out);
-    } else {
+    if (!is_preview) {
         *ticket = leat__event_count_ticket(&data_reader->input);
         bool is_threaded = atomic_load_explicit(&data_reader->is_threaded,
                                                 memory_order_acquire);
@@ -523,7 +443,7 @@ void leat__data_reader_stats(const leat__data_reader *data_reader,
     int64_t busy = atomic_load(&data_reader->source.busy);
     add_reading(&data_reader->ahead, &bytes, &busy);
     add_reading(&data_reader->own, &bytes, &busy);
-    add_reading(&data_reader->previewed, &bytes, &busy);
+    add_reading(&data_reader->previews.list, &bytes, &busy);
     *out = (leat_stage_stats){
         .name = "reader",
         .threads = atomic_load(&data_reader->is_threaded),

@@ -3,7 +3,7 @@
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
-#include "layer/chunk.h"
+#include "layer/tops/preview.h"
 #include "layer/wakeup.h"
 
 #include <leat/stats.h>
@@ -34,9 +34,6 @@ void leat__data_reader_destroy(leat__data_reader *reader);
 
 /* The open reader, borrowed; for its fields and identity. */
 leat_reader *leat__data_reader_reader(leat__data_reader *reader);
-
-/* The most samples that can be previewed, and batches without one. */
-#define LEAT__PREVIEWS_MAX 256
 
 /*
  * Reads one more sample before the first take, which will give it in its turn,

@@ -1,0 +1,90 @@
+#include "layer/tops/preview.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+static int add(leat__previews *previews, leat__chunk_source *source, bool ahead,
+               leat__chunk **out)
+{
+    const leat__chunk_source_options *options = &source->options;
+    leat__chunk_list *list = &previews->list;
+    if (!list->chunk)
+        list->chunk =
+            leat__alloc_zero(LEAT__PREVIEWS_MAX, sizeof(leat__chunk *));
+    if (!list->chunk)
+        return LEAT_ENOMEM;
+    if (list->n == LEAT__PREVIEWS_MAX)
+        return LEAT_END;
+    bool is_batch = leat__chunk_source_needs_batches(source);
+    int status = leat__chunk_create(out, is_batch ? options->batch_size : 1,
+                                    options->draws, options->buffers);
+    if (status)
+        return status;
+    list->chunk[list->n++] = *out;
+    previews->shown = 0;
+    leat__chunk_source_fill(source, *out, ahead);
+    leat__chunk_read(*out, source->reader, options->collects);
+    return LEAT_OK;
+}
+
+/* The chunk of the next sample, or of the failure before it. */
+static int find_chunk(leat__previews *previews, leat__chunk_source *source,
+                      bool ahead, leat__chunk **out)
+{
+    const leat__chunk_list *list = &previews->list;
+    int status = LEAT_OK;
+    bool has_one = false;
+    if (list->n > 0) {
+        *out = list->chunk[list->n - 1];
+        has_one = previews->shown < (*out)->n;
+    }
+    /* A batch may end without one. */
+    while (!status && !has_one) {
+        status = add(previews, source, ahead, out);
+        has_one = !status && ((*out)->n > 0 || (*out)->failed == 0);
+    }
+    return status;
+}
+
+int leat__previews_next(leat__previews *previews, leat__chunk_source *source,
+                        bool ahead, const leat_sample **out)
+{
+    leat__chunk *chunk;
+    int status = find_chunk(previews, source, ahead, &chunk);
+    if (status)
+        return status;
+    int i = previews->shown++;
+    if (chunk->failed == i)
+        return leat_error(source->stuck ? source->stuck : chunk->status, "%s",
+                          source->stuck ? source->stuck_line : chunk->line);
+    for (int k = 0; k < chunk->bad.n; k++)
+        if (chunk->bad.item[k].sample == i)
+            return leat_error(LEAT_EDATA, "%s", chunk->bad.item[k].line);
+    *out = chunk->sample[i];
+    return LEAT_OK;
+}
+
+int leat__previews_batch(const leat__previews *previews,
+                         const leat_sample ***out, int *n)
+{
+    const leat__chunk *chunk = previews->list.chunk[previews->list.n - 1];
+    *out = leat__alloc_zero((size_t)chunk->capacity, sizeof(leat_sample *));
+    if (!*out)
+        return LEAT_ENOMEM;
+    *n = chunk->failed < 0 ? chunk->n : chunk->failed;
+    for (int i = 0; i < *n; i++)
+        (*out)[i] = chunk->sample[i];
+    for (int i = 0; i < chunk->bad.n; i++)
+        if (chunk->bad.item[i].sample < *n)
+            (*out)[chunk->bad.item[i].sample] = NULL;
+    return LEAT_OK;
+}
+
+size_t leat__previews_buffer(const leat__previews *previews)
+{
+    size_t most = 0;
+    for (int i = 0; i < previews->list.n; i++) {
+        const leat_sample *sample = previews->list.chunk[i]->sample[0];
+        most = sample->buffer_size > most ? sample->buffer_size : most;
+    }
+    return most;
+}

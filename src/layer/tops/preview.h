@@ -1,0 +1,39 @@
+/* preview.h: samples that setup reads to find the shapes of tops, and which are
+ * delivered in their turn. */
+#ifndef LEAT_LAYER_TOPS_PREVIEW_H
+#define LEAT_LAYER_TOPS_PREVIEW_H
+
+#include "layer/chunk.h"
+
+/* The most samples that can be previewed, and batches without one. */
+#define LEAT__PREVIEWS_MAX 256
+
+/* Zeroed: none. */
+typedef struct leat__previews {
+    leat__chunk_list list; /* of a sample each, or a batch */
+    int shown;             /* samples of the last of them that were lent */
+    int taken;             /* chunks */
+} leat__previews;
+
+/* As leat__data_reader_preview; `ahead` as for leat__chunk_source_fill. */
+int leat__previews_next(leat__previews *previews, leat__chunk_source *source,
+                        bool ahead, const leat_sample **out);
+
+/* As leat__data_reader_preview_batch. */
+int leat__previews_batch(const leat__previews *previews,
+                         const leat_sample ***out, int *n);
+
+/* The largest buffer that a previewed sample needed. */
+size_t leat__previews_buffer(const leat__previews *previews);
+
+/* The next chunk that was not taken; false: there is none. */
+static inline bool leat__previews_take(leat__previews *previews,
+                                       leat__chunk **out)
+{
+    if (previews->taken == previews->list.n)
+        return false;
+    *out = previews->list.chunk[previews->taken++];
+    return true;
+}
+
+#endif
