@@ -36,7 +36,7 @@ static void freelist(const leat__lmdb_recovery *recovery, int64_t most)
     const leat__lmdb_event *event;
     uint64_t used, listed;
     if (leat__lmdb_freelist_check_init(&freelist, recovery->map, NULL,
-                                       recovery->met))
+                                       recovery->use.bits))
         return;
     while (!leat__lmdb_freelist_check_next(&freelist, &event))
         if (!event->status || most-- == 0)

@@ -181,8 +181,9 @@ static int begin_freelist_locked(leat_lmdb_check *check)
 {
     if (check->is_walked || check->recovery.jumps)
         return LEAT_OK;
-    int status = leat__lmdb_freelist_check_init(
-        &check->freelist, &check->map, &check->storage, check->recovery.met);
+    int status = leat__lmdb_freelist_check_init(&check->freelist, &check->map,
+                                                &check->storage,
+                                                check->recovery.use.bits);
     if (status == LEAT_ENOMEM)
         return status;
     check->is_walked = true;

@@ -7,16 +7,6 @@
 
 #define LIST ": freelist"
 
-static bool bit_is_set(const unsigned char *bits, uint64_t page)
-{
-    return bits[page / 8] >> (page % 8) & 1;
-}
-
-static void set_bit(unsigned char *bits, uint64_t page)
-{
-    bits[page / 8] |= (unsigned char)(1U << (page % 8));
-}
-
 /* Opens the tree of the freelist, under a name of its own for errors. */
 static int find_list(leat__lmdb_freelist_check *freelist)
 {
@@ -36,7 +26,7 @@ int leat__lmdb_freelist_check_init(leat__lmdb_freelist_check *out,
 {
     memset(out, 0, sizeof(*out));
     out->map = map;
-    out->listed = leat__alloc_zero((size_t)(map->meta.last_page / 8 + 1), 1);
+    out->listed = leat__lmdb_page_bits(map->meta.last_page);
     int status = out->listed ? find_list(out) : LEAT_ENOMEM;
     if (status) {
         leat__lmdb_freelist_check_finish(out);
@@ -44,8 +34,8 @@ int leat__lmdb_freelist_check_init(leat__lmdb_freelist_check *out,
     }
     leat__lmdb_recovery_init_shared(&out->recovery, &out->list, storage, met);
     /* The meta pages are in use. */
-    set_bit(met, 0);
-    set_bit(met, 1);
+    leat__lmdb_page_bit_set(met, 0);
+    leat__lmdb_page_bit_set(met, 1);
     return LEAT_OK;
 }
 
@@ -74,9 +64,9 @@ static fault judge(const leat__lmdb_freelist_check *freelist, uint64_t page)
     /* Never written: not in the file. */
     if (page > meta->last_page)
         return SOUND;
-    if (bit_is_set(freelist->recovery.met, page))
+    if (leat__lmdb_page_bit(freelist->recovery.use.bits, page))
         return IN_USE;
-    return bit_is_set(freelist->listed, page) ? TWICE : SOUND;
+    return leat__lmdb_page_bit(freelist->listed, page) ? TWICE : SOUND;
 }
 
 /* Takes the next page of the open part and marks it as listed. */
@@ -85,7 +75,7 @@ static fault take(leat__lmdb_freelist_check *freelist, uint64_t *page)
     *page = leat__lmdb_freed_page(&freelist->freed, freelist->at++);
     fault found = judge(freelist, *page);
     if (found == SOUND && *page <= freelist->map->meta.last_page)
-        set_bit(freelist->listed, *page);
+        leat__lmdb_page_bit_set(freelist->listed, *page);
     return found;
 }
 
@@ -178,6 +168,7 @@ static uint64_t count_bits(const unsigned char *bits, uint64_t last)
 void leat__lmdb_freelist_check_count(const leat__lmdb_freelist_check *freelist,
                                      uint64_t *used, uint64_t *listed)
 {
-    *used = count_bits(freelist->recovery.met, freelist->map->meta.last_page);
+    *used =
+        count_bits(freelist->recovery.use.bits, freelist->map->meta.last_page);
     *listed = count_bits(freelist->listed, freelist->map->meta.last_page);
 }

@@ -18,30 +18,25 @@ void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
     out->storage = storage;
     out->is_cold = storage && leat__mapped_file_may_block(&storage->file);
     out->levels = map->meta.depth - 1;
-    out->met = met;
-    out->borrows_met = true;
+    out->use = (leat__lmdb_page_use){
+        .name = map->name, .bits = met, .borrows_bits = true};
 }
 
 int leat__lmdb_recovery_init(leat__lmdb_recovery *out,
                              const leat__lmdb_map *map,
                              const leat__lmdb_storage *storage)
 {
-    unsigned char *met =
-        leat__alloc_zero((size_t)(map->meta.last_page / 8 + 1), 1);
+    unsigned char *met = leat__lmdb_page_bits(map->meta.last_page);
     if (!met)
         return LEAT_ENOMEM;
     leat__lmdb_recovery_init_shared(out, map, storage, met);
-    out->borrows_met = false;
+    out->use.borrows_bits = false;
     return LEAT_OK;
 }
 
 void leat__lmdb_recovery_finish(leat__lmdb_recovery *recovery)
 {
-    if (!recovery->borrows_met)
-        leat__free(recovery->met);
-    leat__free(recovery->spare);
-    recovery->spare = NULL;
-    recovery->met = NULL;
+    leat__lmdb_page_use_finish(&recovery->use);
 }
 
 /* Turns the thread's error line into an event. */
@@ -65,22 +60,6 @@ static int await(const leat__lmdb_recovery *recovery, uint64_t page)
     return leat__mapped_file_await(&recovery->storage->file, &span, 1);
 }
 
-/* Marks the pages, which lie inside the file, as in use. */
-static int mark_used(leat__lmdb_recovery *recovery, uint64_t page,
-                     uint64_t pages)
-{
-    for (uint64_t i = page; i < page + pages && !recovery->jumps; i++) {
-        unsigned char bit = (unsigned char)(1U << (i % 8));
-        if (recovery->met[i / 8] & bit)
-            return leat_error(LEAT_EFORMAT,
-                              "%s: page %llu is damaged, or another one that "
-                              "points to it: it is reached twice",
-                              recovery->map->name, (unsigned long long)i);
-        recovery->met[i / 8] |= bit;
-    }
-    return LEAT_OK;
-}
-
 static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
                      leat__lmdb_page_type type, leat__lmdb_page *out)
 {
@@ -88,8 +67,8 @@ static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
     int status = await(recovery, number);
     if (!status)
         status = leat__lmdb_map_page(recovery->map, number, type, &page);
-    if (!status)
-        status = mark_used(recovery, number, 1);
+    if (!status && !recovery->jumps)
+        status = leat__lmdb_page_use_mark(&recovery->use, number, 1);
     if (!status)
         *out = page;
     return status;
@@ -210,31 +189,7 @@ static void find_low(const leat__lmdb_recovery *recovery,
     }
 }
 
-/* Keeps the pages that a value's count has and the value does not need. */
-static int keep_spare(leat__lmdb_recovery *recovery, uint64_t page,
-                      uint64_t needed, uint64_t pages)
-{
-    if (pages == needed || recovery->jumps)
-        return LEAT_OK;
-    if (recovery->spares == recovery->spare_room) {
-        size_t room = recovery->spare_room ? 2 * recovery->spare_room : 64;
-        leat__lmdb_spare *grown =
-            leat__realloc(recovery->spare, room * sizeof(*grown));
-        if (!grown)
-            return LEAT_ENOMEM;
-        recovery->spare = grown;
-        recovery->spare_room = room;
-    }
-    recovery->spare[recovery->spares++] =
-        (leat__lmdb_spare){page, page + needed, page + pages};
-    return LEAT_OK;
-}
-
-/*
- * Finds the value on its overflow pages, which no other record may share. Their
- * count may be damaged, or that of a longer value which was there before: pages
- * beyond the value are its own only if no other record needs them.
- */
+/* Finds the value on its overflow pages, which no other record may share. */
 static int find_value(leat__lmdb_recovery *recovery, leat__lmdb_node *node)
 {
     if (node->value)
@@ -251,46 +206,24 @@ static int find_value(leat__lmdb_recovery *recovery, leat__lmdb_node *node)
     uint64_t needed =
         (uint64_t)(end - recovery->map->base) / recovery->map->meta.page_size -
         page + 1;
-    status = mark_used(recovery, page, needed);
-    if (!status)
-        status = keep_spare(recovery, page, needed, pages);
+    if (!recovery->jumps)
+        status =
+            leat__lmdb_page_use_mark_value(&recovery->use, page, needed, pages);
     if (!status)
         *node = found;
     return status;
 }
 
-/* The first of the pages that is in use. */
-static uint64_t first_used(const leat__lmdb_recovery *recovery, uint64_t page,
-                           uint64_t end)
+/* After the last record: the next count of pages that takes another's. */
+static int find_conflict(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
 {
-    while (page < end && !(recovery->met[page / 8] >> (page % 8) & 1))
-        page++;
-    return page;
-}
-
-/* After the last record: the next count of pages that takes another's, if there
- * is one. */
-static int check_spare(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
-{
-    while (recovery->spares && !recovery->jumps) {
-        leat__lmdb_spare spare = recovery->spare[--recovery->spares];
-        uint64_t used = first_used(recovery, spare.begin, spare.end);
-        if (used == spare.end) {
-            mark_used(recovery, spare.begin, spare.end - spare.begin);
-            continue;
-        }
-        int status = leat_error(
-            LEAT_EFORMAT,
-            "%s: page %llu is damaged: it counts %llu overflow pages, but page "
-            "%llu is another record's; its value needs only %llu",
-            recovery->map->name, (unsigned long long)spare.page,
-            (unsigned long long)(spare.end - spare.page),
-            (unsigned long long)used,
-            (unsigned long long)(spare.begin - spare.page));
-        set_damage(recovery, event, status, spare.page, 0);
-        return status;
-    }
-    return LEAT_OK;
+    uint64_t page;
+    int status = recovery->jumps
+                     ? LEAT_OK
+                     : leat__lmdb_page_use_check(&recovery->use, &page);
+    if (status)
+        set_damage(recovery, event, status, page, 0);
+    return status;
 }
 
 static int check_count(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
@@ -314,7 +247,7 @@ static int find(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
     event->low = NULL;
     while (recovery->slot == recovery->leaf.count) {
         int status = next_leaf(recovery, event);
-        if (status == LEAT_END && check_spare(recovery, event))
+        if (status == LEAT_END && find_conflict(recovery, event))
             return LEAT_OK;
         if (status == LEAT_END) {
             recovery->is_over = true;

@@ -10,6 +10,7 @@
 #define LEAT_READERS_LMDB_RECOVERY_H
 
 #include "base/error.h"
+#include "readers/lmdb/check/lmdb_page_use.h"
 #include "readers/lmdb/lmdb_storage.h"
 
 #include <stdbool.h>
@@ -32,20 +33,11 @@ typedef struct leat__lmdb_event {
 /* Events of lookahead, to decide which of two keys is out of order. */
 #define LEAT__LMDB_LOOKAHEAD 6
 
-/* Pages from `begin` to before `end`, which the overflow pages at `page` count
- * and their value does not need. */
-typedef struct leat__lmdb_spare {
-    uint64_t page, begin, end;
-} leat__lmdb_spare;
-
 typedef struct leat__lmdb_recovery {
     const leat__lmdb_map *map;         /* borrowed, as the next */
     const leat__lmdb_storage *storage; /* NULL: all lies in memory */
-    unsigned char *met; /* a bit for each page; owned unless borrows_met */
-    bool borrows_met;
-    bool jumps;              /* pages may be reached again */
-    leat__lmdb_spare *spare; /* owned */
-    size_t spares, spare_room;
+    leat__lmdb_page_use use;
+    bool jumps; /* pages may be reached again */
 
     leat__lmdb_page leaf;
     uint32_t slot;   /* of the next record in the leaf */
