@@ -1,11 +1,30 @@
-/* shape.h: shapes of fields as texts, in pipelines and in lines of errors. */
+/* shape.h: shapes of fields: what they take, and their texts in pipelines and
+ * in lines of errors. */
 #ifndef LEAT_BASE_SHAPE_H
 #define LEAT_BASE_SHAPE_H
 
+#include "base/memory.h"
+
 #include <leat/sample.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * The bytes of an array whose elements have `each`. False: that is 0, as of an
+ * unknown type, there is no such shape, or memory cannot have as many.
+ */
+static inline bool leat__shape_bytes(int ndim, const int64_t shape[],
+                                     size_t each, size_t *bytes)
+{
+    bool is_shape = each > 0 && ndim >= 0 && ndim <= LEAT_MAX_DIMS;
+    *bytes = each;
+    for (int i = 0; i < ndim && is_shape; i++)
+        is_shape =
+            shape[i] >= 0 && !leat__multiply(*bytes, (size_t)shape[i], bytes);
+    return is_shape;
+}
 
 /*
  * Reads "3x32x32", or "scalar", of which a dimension may be -1; `size` letters,

@@ -108,12 +108,10 @@ static int misfit(const leat__batch_rows *self, const leat_sample *batch, int i,
 /* Whether the elements of the field are there. */
 static bool has_elements(const leat_field *field)
 {
-    size_t bytes = leat_dtype_size(field->dtype);
-    bool overflows = false;
-    for (int k = 0; k < field->ndim; k++)
-        overflows |= field->shape[k] < 0 ||
-                     leat__multiply(bytes, (size_t)field->shape[k], &bytes);
-    return !overflows && bytes <= field->bytes;
+    size_t bytes;
+    return leat__shape_bytes(field->ndim, field->shape,
+                             leat_dtype_size(field->dtype), &bytes) &&
+           bytes <= field->bytes;
 }
 
 int leat__batch_rows_count(const leat__batch_rows *self,

@@ -1,6 +1,7 @@
 #include "decorators/field.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "base/suggestion.h"
 
 #include <stdio.h>
@@ -100,20 +101,17 @@ int leat__field_write_argument(char **out, const char *field, const char *rest)
 
 int leat__field_count(const leat_field *field, size_t *count)
 {
-    size_t bytes, n = 1;
+    size_t each = leat_dtype_size(field->dtype), bytes;
     if (field->dtype == LEAT_BYTES) {
         *count = field->bytes;
         return LEAT_OK;
     }
-    bool overflows = false;
-    for (int i = 0; i < field->ndim; i++)
-        overflows |= leat__multiply(n, (size_t)field->shape[i], &n);
-    overflows |= leat__multiply(n, leat_dtype_size(field->dtype), &bytes);
-    if (overflows || bytes > field->bytes)
+    if (!leat__shape_bytes(field->ndim, field->shape, each, &bytes) ||
+        bytes > field->bytes)
         return leat_error(LEAT_EDATA,
                           "its %zu bytes are fewer than its shape needs",
                           field->bytes);
-    *count = n;
+    *count = bytes / each;
     return LEAT_OK;
 }
 

@@ -30,16 +30,10 @@ static const leat_field *field_of(const group_job *job, int i, int from)
     return &job->sample[i]->field[from];
 }
 
-/* Whether the bytes of the elements overflow, else in `*out`. */
-static bool measure(leat_dtype dtype, int ndim, const int64_t shape[],
-                    size_t *out)
+static bool measure(const leat_field *field, size_t *bytes)
 {
-    bool overflows = false;
-    *out = leat_dtype_size(dtype);
-    for (int k = 0; k < ndim; k++)
-        overflows |=
-            shape[k] < 0 || leat__multiply(*out, (size_t)shape[k], out);
-    return overflows;
+    return leat__shape_bytes(field->ndim, field->shape,
+                             leat_dtype_size(field->dtype), bytes);
 }
 
 /* Sample `i` is not like the first one. */
@@ -86,8 +80,7 @@ static int check_like(group_job *job, int from)
             return misfit(job, i, from, "expected one type");
         if (is->ndim != first->ndim)
             return misfit(job, i, from, "expected one number of dimensions");
-        if (measure(is->dtype, is->ndim, is->shape, &bytes) ||
-            bytes > is->bytes)
+        if (!measure(is, &bytes) || bytes > is->bytes)
             return wrong(job, i, from, "it has fewer bytes than that");
     }
     return LEAT_OK;
@@ -279,7 +272,7 @@ static int lay_out(group_job *job)
         status = lay_out_field(job, &job->grouping->field[i], out);
         if (status)
             break;
-        if (measure(out->dtype, out->ndim, out->shape, &out->bytes) ||
+        if (!measure(out, &out->bytes) ||
             out->bytes > SIZE_MAX / 4 - job->bytes)
             return leat_error(
                 LEAT_ELIMIT, "%s: field %s of %d samples overflows its size",
@@ -325,7 +318,7 @@ static void write_rows(const group_job *job, int from, char *to)
     for (int i = 0; i < job->n; i++) {
         const leat_field *is = field_of(job, i, from);
         size_t bytes;
-        if (!measure(is->dtype, is->ndim, is->shape, &bytes) && bytes > 0)
+        if (measure(is, &bytes) && bytes > 0)
             memcpy(to, is->data, bytes);
         to += bytes;
     }

@@ -9,6 +9,7 @@
 #include "layer/batch.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "base/thread.h"
 
 #include <stdbool.h>
@@ -405,13 +406,8 @@ bool leat__batch_shape_is_same(const leat__batch_shape *one,
 static int measure_top(const leat__top *top, size_t each, int n, size_t *bytes,
                        size_t *whole)
 {
-    *bytes = each;
-    for (int k = 0; k < top->ndim; k++) {
-        if (top->shape[k] < 0 ||
-            leat__multiply(*bytes, (size_t)top->shape[k], bytes))
-            return 1;
-    }
-    return leat__multiply(*bytes, (size_t)n, whole) || *whole > SIZE_MAX / 4;
+    return !leat__shape_bytes(top->ndim, top->shape, each, bytes) ||
+           leat__multiply(*bytes, (size_t)n, whole) || *whole > SIZE_MAX / 4;
 }
 
 static size_t align(size_t offset)

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/memory.h"
+#include "base/shape.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -89,14 +90,10 @@ static int check_status(const callback_feed *feed, const char *what,
 /* Whether the field has the bytes of its type and shape. */
 static bool is_whole(const leat_field *field)
 {
-    size_t bytes = leat_dtype_size(field->dtype);
-    if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
+    size_t bytes;
+    if (!leat__shape_bytes(field->ndim, field->shape,
+                           leat_dtype_size(field->dtype), &bytes))
         return false;
-    for (int i = 0; i < field->ndim; i++) {
-        if (field->shape[i] < 0 ||
-            leat__multiply(bytes, (size_t)field->shape[i], &bytes))
-            return false;
-    }
     /* LEAT_BYTES has no size but its own. */
     if (field->dtype == LEAT_BYTES)
         bytes = field->bytes;

@@ -18,6 +18,7 @@
 #include "readers/push.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/shape.h"
 #include "base/thread.h"
 
 #include <stdio.h>
@@ -128,13 +129,10 @@ static int refuse_field(const leat_push *push, int i, const char *what)
 static int check_field(const leat_push *push, int i, const leat_field *field)
 {
     const leat_field_spec *spec = &push->spec[i];
-    size_t bytes = leat_dtype_size(field->dtype);
-    if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
-        return refuse_field(push, i, "has no type or shape");
-    for (int k = 0; k < field->ndim; k++)
-        if (field->shape[k] < 0 ||
-            leat__multiply(bytes, (size_t)field->shape[k], &bytes))
-            return refuse_field(push, i, "has a shape that is none");
+    size_t bytes;
+    if (!leat__shape_bytes(field->ndim, field->shape,
+                           leat_dtype_size(field->dtype), &bytes))
+        return refuse_field(push, i, "has no type, or a shape that is none");
     if (field->dtype == LEAT_BYTES)
         bytes = field->bytes;
     if (field->bytes < bytes || (!field->data && field->bytes > 0))

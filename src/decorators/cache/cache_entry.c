@@ -1,6 +1,7 @@
 #include "decorators/cache/cache_entry.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/shape.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -154,12 +155,9 @@ static int append_field(const char *entry, const header *head, uint32_t i,
     memcpy(&field, entry + sizeof(*head) + i * sizeof(field), sizeof(field));
     if (!is_inside(head, &field.data) || out->nfields >= LEAT_MAX_FIELDS)
         return refuse();
-    size_t bytes = leat_dtype_size((leat_dtype)field.dtype);
-    bool is_sound = bytes > 0 && field.ndim >= 0 && field.ndim <= LEAT_MAX_DIMS;
-    for (int k = 0; is_sound && k < field.ndim; k++)
-        is_sound = field.shape[k] >= 0 &&
-                   !leat__multiply(bytes, (size_t)field.shape[k], &bytes);
-    if (!is_sound || bytes > field.data.bytes)
+    size_t each = leat_dtype_size((leat_dtype)field.dtype), bytes;
+    if (!leat__shape_bytes(field.ndim, field.shape, each, &bytes) ||
+        bytes > field.data.bytes)
         return refuse();
     leat_field *to = &out->field[out->nfields++];
     *to = (leat_field){.dtype = (leat_dtype)field.dtype,

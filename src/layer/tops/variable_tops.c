@@ -1,5 +1,6 @@
 #include "layer/tops/variable_tops.h"
 #include "base/error.h"
+#include "base/shape.h"
 #include "data/cast.h"
 #include "data/offsets.h"
 #include "data/pad.h"
@@ -15,13 +16,9 @@ static size_t align(size_t offset)
 /* The elements of a field; -1: more than there are bytes for. */
 static int64_t count_elements(const leat_field *field)
 {
-    size_t n = 1, bytes;
-    bool is_bad = field->ndim < 0 || field->ndim > LEAT_MAX_DIMS;
-    for (int k = 0; k < field->ndim && !is_bad; k++)
-        is_bad = field->shape[k] < 0 ||
-                 leat__multiply(n, (size_t)field->shape[k], &n);
-    is_bad = is_bad || leat__multiply(n, leat_dtype_size(field->dtype), &bytes);
-    return is_bad || bytes > field->bytes ? -1 : (int64_t)n;
+    size_t each = leat_dtype_size(field->dtype), bytes;
+    bool is_good = leat__shape_bytes(field->ndim, field->shape, each, &bytes);
+    return is_good && bytes <= field->bytes ? (int64_t)(bytes / each) : -1;
 }
 
 int leat__top_shape(const leat__top_plan *plan, int i,
@@ -234,11 +231,9 @@ static void measure(const leat__top_plan *plan, int i, const leat__top *shape,
 static bool count_bytes(const leat__extent *extent, leat_dtype dtype,
                         size_t *bytes)
 {
-    *bytes = leat_dtype_size(dtype);
-    bool overflows = false;
-    for (int k = 0; k < extent->ndim; k++)
-        overflows |= leat__multiply(*bytes, (size_t)extent->shape[k], bytes);
-    return overflows || *bytes > SIZE_MAX / 8;
+    return !leat__shape_bytes(extent->ndim, extent->shape,
+                              leat_dtype_size(dtype), bytes) ||
+           *bytes > SIZE_MAX / 8;
 }
 
 int leat__variable_tops_lay_out(const leat__top_plan *plan,
