@@ -311,18 +311,12 @@ static int set_uniform(random_reader *random, const leat_args *args)
 /* Of the mantissas of floats. */
 static int bits_of(leat_dtype dtype, leat_distribution distribution)
 {
-    if (distribution == LEAT_DISTRIBUTION_NORMAL)
-        return 53;
-    switch (dtype) {
-    case LEAT_FLOAT16:
+    bool is_uniform = distribution == LEAT_DISTRIBUTION_UNIFORM;
+    if (is_uniform && dtype == LEAT_FLOAT16)
         return 11;
-    case LEAT_BFLOAT16:
+    if (is_uniform && dtype == LEAT_BFLOAT16)
         return 8;
-    case LEAT_FLOAT32:
-        return 24;
-    default:
-        return 53;
-    }
+    return is_uniform && dtype == LEAT_FLOAT32 ? 24 : 53;
 }
 
 static int set_distribution(random_reader *random, const leat_args *args)
@@ -342,27 +336,17 @@ static int set_distribution(random_reader *random, const leat_args *args)
     return status;
 }
 
-static int bad_shape(const char *found)
-{
-    return leat_error(LEAT_EINVAL,
-                      "random: shape: expected up to %d dimensions of 1 or "
-                      "more, such as 3x32x32, or scalar, found '%s'",
-                      LEAT_MAX_DIMS, found);
-}
-
 static int set_shape(random_reader *random, const leat_args *args)
 {
     leat_field_spec *spec = &random->spec;
     const char *text = leat_args_get(args, "shape");
-    random->elements = 1;
     spec->ndim = leat__shape_parse(text, strlen(text), spec->shape);
-    if (spec->ndim < 0)
-        return bad_shape(text);
-    for (int i = 0; i < spec->ndim; i++)
-        if (spec->shape[i] < 1 ||
-            leat__multiply(random->elements, (size_t)spec->shape[i],
-                           &random->elements))
-            return bad_shape(text);
+    if (!leat__shape_bytes(spec->ndim, spec->shape, 1, &random->elements) ||
+        random->elements == 0)
+        return leat_error(LEAT_EINVAL,
+                          "random: shape: expected up to %d dimensions of 1 or "
+                          "more, such as 3x32x32, or scalar, found '%s'",
+                          LEAT_MAX_DIMS, text);
     /* Blocks are numbered by 32 bits. */
     if (random->elements > (size_t)UINT32_MAX ||
         leat__multiply(random->elements, leat_dtype_size(spec->dtype),

@@ -62,7 +62,8 @@ static int add_chunk(recordio_file *file, uint64_t offset)
     return LEAT_OK;
 }
 
-/* Up to a header that is damaged, of which the walk has an error. */
+/* Of mapped files: up to a header that is damaged, of which the walk has an
+   error. */
 static int recordio_begin(leat__record_format *format,
                           const leat__record_window *window, uint64_t size,
                           leat__record_file *out)
@@ -374,17 +375,9 @@ static void recordio_destroy(leat__record_format *format)
     leat__free(self);
 }
 
-static const leat__record_format_ops mapped_ops = {
+static const leat__record_format_ops recordio_ops = {
     .name = "recordio",
     .begin = recordio_begin,
-    .walk = recordio_walk,
-    .read = recordio_read,
-    .resume = recordio_resume,
-    .destroy = recordio_destroy,
-};
-
-static const leat__record_format_ops stream_ops = {
-    .name = "recordio",
     .walk = recordio_walk,
     .read = recordio_read,
     .resume = recordio_resume,
@@ -454,10 +447,8 @@ static int choose_form(recordio_format *self, const leat_open *open,
         return status;
     if (is_stream || !self->dialect)
         self->dialect = &leat__recordio_fluid;
-    if (is_stream) {
-        self->format.ops = &stream_ops;
+    if (is_stream)
         return leat__recordio_filter_create(&self->format.filter, limit);
-    }
     self->format.defers = true;
     self->file = leat__alloc_zero((size_t)files->n, sizeof(*self->file));
     self->nfiles = self->file ? files->n : 0;
@@ -470,7 +461,7 @@ static int recordio_open(const leat_open *open, leat_reader **out)
     recordio_format *self = leat__alloc_zero(1, sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
-    self->format.ops = &mapped_ops;
+    self->format.ops = &recordio_ops;
     self->format.nspec = 1;
     self->format.spec[0] = (leat_field_spec){
         .name = "record", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
