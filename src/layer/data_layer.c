@@ -36,6 +36,16 @@ void leat_data_layer_cancel(leat_data_layer *layer)
     leat_data_layer_group_cancel(layer->group);
 }
 
+int leat__data_layer_stick(leat_data_layer *layer, int status, const char *line)
+{
+    leat__prefetcher *prefetcher = layer->group->prefetcher;
+    if (prefetcher)
+        leat__prefetcher_end(prefetcher, status, line);
+    layer->sticky = status;
+    memcpy(layer->sticky_line, line, sizeof(layer->sticky_line));
+    return leat_error(status, "%s", line);
+}
+
 int leat__data_layer_check_alone(const leat_data_layer *layer,
                                  const char *function)
 {

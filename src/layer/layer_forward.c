@@ -11,16 +11,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-int leat__data_layer_stick(leat_data_layer *layer, int status, const char *line)
-{
-    leat__prefetcher *prefetcher = layer->group->prefetcher;
-    if (prefetcher)
-        leat__prefetcher_end(prefetcher, status, line);
-    layer->sticky = status;
-    memcpy(layer->sticky_line, line, sizeof(layer->sticky_line));
-    return leat_error(status, "%s", line);
-}
-
 /*
  * A stream is checked when it is another one than the last. One that is lent to
  * is kept: its end is recorded by a later call. A device that fails is no wrong
@@ -90,11 +80,10 @@ static int check_forward(leat_data_layer *layer, leat_blob *const top[],
     if (!top || ntop != want)
         return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
                           want, top ? ntop : 0);
-    for (int i = 0; i < ntop; i++) {
+    for (int i = 0; i < ntop; i++)
         if (!top[i] || leat_blob_device(top[i]) != layer->device)
             return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
                               layer->device->name);
-    }
     /* One error: a device that failed is asked nothing more. */
     if (!layer->sticky)
         status = check_stream(layer, stream);
@@ -129,10 +118,9 @@ static int give_back(leat_data_layer *layer, const leat_stream *further, int n)
         return LEAT_OK;
     leat__data_layer_recall(layer);
     layer->current = NULL;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (further[i] != layer->stream)
             streams[all++] = further[i];
-    }
     return leat__prefetcher_give(layer->group->prefetcher, batch, streams, all);
 }
 
@@ -288,6 +276,7 @@ static void note_after(leat_data_layer *layer, const leat__batch *batch)
 {
     layer->after = batch->after;
     leat__mark_copy(&layer->mark, &batch->mark);
+    layer->taken++;
 }
 
 /*
@@ -334,7 +323,6 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
         .slot = batch->slot,
     };
     note_after(layer, batch);
-    layer->taken++;
     layer->batches++;
     layer->samples += batch->valid;
     leat__inline_mode_leave(&layer->mode);
@@ -352,10 +340,8 @@ static int refuse(leat_data_layer *layer, leat__batch *batch)
         status = LEAT_ENOMEM;
         leat__error_save(line);
     }
-    if (status == LEAT_EDATA) {
+    if (status == LEAT_EDATA)
         note_after(layer, batch);
-        layer->taken++;
-    }
     (void)leat__prefetcher_give(layer->group->prefetcher, batch, NULL, 0);
     return status == LEAT_EDATA ? leat_error(status, "%s", line)
                                 : leat__data_layer_stick(layer, status, line);
@@ -461,9 +447,7 @@ static int take_next(leat_data_layer *layer, leat_blob *const top[], int ntop,
     if (batch->failed >= 0)
         return refuse(layer, batch);
     status = count_bad(layer, batch);
-    if (status)
-        return status;
-    return deliver(layer, batch, top, ntop, stream);
+    return status ? status : deliver(layer, batch, top, ntop, stream);
 }
 
 /*

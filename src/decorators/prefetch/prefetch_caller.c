@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "decorators/prefetch/prefetch_reader.h"
 
-/* ---- What it waits for -------------------------------------------------- */
-
 static bool is_idle(const leat__prefetch *prefetch)
 {
     return prefetch->busy == 0;
