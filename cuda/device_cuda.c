@@ -16,6 +16,7 @@
 #include "driver_cuda.h"
 #include "memory_cuda.h"
 #include "occupy_cuda.h"
+#include "stream_cuda.h"
 #include "transform_cuda.h"
 
 #include <stdio.h>
@@ -137,139 +138,6 @@ static int cuda_copy(leat_device *device, void *to, const void *from,
         error = cudaMemcpyAsync(to, from, bytes, ways[direction].kind,
                                 (cudaStream_t)stream);
     return leat__cuda_leave(&visit, error, ways[direction].what);
-}
-
-static int cuda_stream_create(leat_device *device, leat_stream *out)
-{
-    leat__cuda_visit visit;
-    cudaStream_t stream = NULL;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    int status = leat__cuda_leave(&visit, error, "making a stream");
-    if (!status)
-        *out = (leat_stream)stream;
-    else if (stream)
-        (void)cudaStreamDestroy(stream);
-    return status;
-}
-
-static int cuda_stream_create_high_priority(leat_device *device,
-                                            leat_stream *out)
-{
-    leat__cuda_visit visit;
-    cudaStream_t stream = NULL;
-    int highest = 0;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetStreamPriorityRange(NULL, &highest);
-    if (error == cudaSuccess)
-        error = cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
-                                             highest);
-    int status = leat__cuda_leave(&visit, error, "making a stream");
-    if (!status)
-        *out = (leat_stream)stream;
-    else if (stream)
-        (void)cudaStreamDestroy(stream);
-    return status;
-}
-
-static void cuda_stream_destroy(leat_device *device, leat_stream stream)
-{
-    leat__cuda_visit visit;
-    cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = entered;
-    if (leat__cuda_can_free(entered))
-        error = cudaStreamDestroy((cudaStream_t)stream);
-    error = entered ? entered : error;
-    (void)leat__cuda_leave(&visit, error, "letting go of a stream");
-}
-
-static int cuda_stream_synchronize(leat_device *device, leat_stream stream)
-{
-    leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize((cudaStream_t)stream);
-    return leat__cuda_leave(&visit, error, "waiting for a stream");
-}
-
-/*
- * The default stream cannot be asked while one that it waits for is captured,
- * and what is enqueued on it would spoil that. Other errors count as no: the
- * next call on the stream reports them.
- */
-static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
-{
-    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = cudaStreamIsCapturing((cudaStream_t)stream, &capture);
-    (void)leat__cuda_leave(&visit, error, "looking at a stream");
-    return error == cudaErrorStreamCaptureImplicit ||
-           (error == cudaSuccess && capture != cudaStreamCaptureStatusNone);
-}
-
-/* The context of a stream, or the primary one that its green context is of. */
-static CUresult find_context(CUstream stream, CUcontext *out)
-{
-    const leat__cuda_driver *driver = &leat__cuda_driver_api;
-    void *green;
-    return driver->stream_contexts
-               ? driver->stream_contexts(stream, out, &green)
-               : driver->stream_context(stream, out);
-}
-
-/* Events are of the device's primary context, and so must be the stream. */
-static int refuse_context(const leat__cuda_device *cuda, CUcontext context)
-{
-    const leat__cuda_driver *driver = &leat__cuda_driver_api;
-    CUdevice found = cuda->ordinal;
-    CUresult result = driver->push_current(context);
-    if (!result) {
-        result = driver->context_device(&found);
-        (void)driver->pop_current(&context);
-    }
-    if (result)
-        return leat__cuda_error(cuda->ordinal, (cudaError_t)result,
-                                "looking at a stream");
-    if (found != cuda->ordinal)
-        return leat_error(LEAT_EINVAL,
-                          "cuda:%d: the stream belongs to cuda:%d; expected "
-                          "one of the layer's own device",
-                          cuda->ordinal, found);
-    return leat_error(LEAT_EINVAL,
-                      "cuda:%d: the stream belongs to a context of your own; "
-                      "expected one of the device's primary context, which the "
-                      "CUDA runtime uses, or of a green context",
-                      cuda->ordinal);
-}
-
-static int cuda_stream_check(leat_device *device, leat_stream stream,
-                             int is_kept)
-{
-    const leat__cuda_device *cuda = own(device);
-    cudaStream_t handle = (cudaStream_t)stream;
-    CUcontext context = NULL;
-    if (handle == cudaStreamPerThread && is_kept)
-        return leat_error(LEAT_EINVAL,
-                          "cuda:%d: cudaStreamPerThread is another stream in "
-                          "each thread, and the batch's end is recorded by a "
-                          "later call: give forward a stream of your own, or "
-                          "set top_mode to COPY",
-                          cuda->ordinal);
-    /* Of whatever context is current: the device's, in a visit. */
-    if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
-        return LEAT_OK;
-    leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = (cudaError_t)find_context(handle, &context);
-    int status = leat__cuda_leave(&visit, error, "looking at a stream");
-    if (status || context == cuda->context)
-        return status;
-    return refuse_context(cuda, context);
 }
 
 static int create_event(leat_device *device, unsigned int flags,
@@ -517,10 +385,10 @@ const leat_device_ops leat__cuda_device_ops = {
     .alloc = leat__cuda_memory_alloc,
     .free = leat__cuda_memory_free,
     .copy = cuda_copy,
-    .stream_create = cuda_stream_create,
-    .stream_destroy = cuda_stream_destroy,
-    .stream_synchronize = cuda_stream_synchronize,
-    .stream_is_capturing = cuda_stream_is_capturing,
+    .stream_create = leat__cuda_stream_create,
+    .stream_destroy = leat__cuda_stream_destroy,
+    .stream_synchronize = leat__cuda_stream_synchronize,
+    .stream_is_capturing = leat__cuda_stream_is_capturing,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
@@ -532,8 +400,8 @@ const leat_device_ops leat__cuda_device_ops = {
     .describe = cuda_describe,
     .occupy = cuda_occupy,
     .numa_node = cuda_numa_node,
-    .stream_check = cuda_stream_check,
-    .stream_create_high_priority = cuda_stream_create_high_priority,
+    .stream_check = leat__cuda_stream_check,
+    .stream_create_high_priority = leat__cuda_stream_create_high_priority,
     .stream_hold = cuda_stream_hold,
     .kernel_copy = cuda_kernel_copy,
     .host_alloc_on = leat__cuda_memory_host_alloc_on,
