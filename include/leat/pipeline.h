@@ -155,6 +155,70 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
                                     void *user);
 
 /**
+ * @name Sources
+ * Thread safety: any thread.
+ * @{
+ */
+
+/**
+ * `range:START,STOP,STEP`: the whole numbers from `start` on, by `step`, before
+ * `stop`, as an int64 field "value". A `step` of 0 is LEAT_EINVAL when the
+ * pipeline is opened.
+ */
+LEAT_API int leat_pipeline_range(leat_pipeline **out, int64_t start,
+                                 int64_t stop, int64_t step);
+
+/** How likely the numbers of `random` are. */
+typedef enum leat_distribution {
+    LEAT_DISTRIBUTION_UNIFORM = 0, /* all the same, from low to high */
+    LEAT_DISTRIBUTION_NORMAL = 1   /* around mean, by the standard deviation */
+} leat_distribution;
+
+/** Options of random; zero is the default of each. */
+typedef struct leat_random_options {
+    size_t size;      /* of this struct, as the caller knows it */
+    const char *name; /* of the field; NULL: "data" */
+    leat_dtype dtype; /* a type of numbers; 0, which is BYTES: FLOAT32 */
+    int ndim;         /* of a sample; 0: a scalar */
+    int64_t shape[LEAT_MAX_DIMS];   /* each 1 or more */
+    leat_distribution distribution; /* NORMAL integers are cast as C does */
+    bool has_bounds;  /* low and high are meant; else floats are from 0 to 1,
+                         integers all that the type has */
+    double low;       /* the least of UNIFORM */
+    double high;      /* their end, which is not reached */
+    double mean;      /* of NORMAL */
+    double deviation; /* its standard deviation; 0: 1 */
+    bool has_seed;    /* seed is meant; else it is the layer's */
+    int64_t seed;     /* of all values */
+} leat_random_options;
+
+/** Every default, written out. */
+#define LEAT_RANDOM_OPTIONS_INIT                                               \
+    {                                                                          \
+        sizeof(leat_random_options), NULL, LEAT_BYTES, 0, {0},                 \
+            LEAT_DISTRIBUTION_UNIFORM, false, 0, 0, 0, 0, false, 0             \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_random_options_init(leat_random_options *options);
+
+/**
+ * `random:N,shape=3x32x32,dtype=uint8`: `count` samples of random numbers
+ * (-1: without an end), each a function of seed, epoch and position. `options`
+ * may be NULL. Bounds that the type does not hold are LEAT_EINVAL when the
+ * pipeline is opened. NORMAL numbers have the bits of the C library's logarithm
+ * and sine.
+ */
+LEAT_API int leat_pipeline_random(leat_pipeline **out, int64_t count,
+                                  const leat_random_options *options);
+
+/** @} */
+
+/**
  * Parses a pipeline text such as "lmdb:mnist_train": `reader:arguments`, joined
  * by `|`; each reader reads the one before it. A reader of several has them
  * before it, each in parentheses: "(lmdb:a | take:10) (lmdb:b) | zip". `leat

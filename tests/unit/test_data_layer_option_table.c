@@ -18,7 +18,7 @@ static const struct table {
     const char *others; /* members of the struct that are no options */
     const char *fields; /* fields of the section that are no options */
 } tables[] = {
-    {leat_data_layer_option_list, "include/leat/data_layer.h",
+    {leat_data_layer_option_list, "include/leat/data_layer_options.h",
      "leat_data_layer_options", "\n### leat_param\n",
      " size ntop has_max_errors has_random_seed ", " reader top "},
     {leat_transform_option_list, "include/leat/transform.h",

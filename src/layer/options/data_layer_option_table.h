@@ -4,9 +4,9 @@
  * These lines give leat_data_layer_options its defaults and its check,
  * leat_data_layer_options_set its names, leat_param its fields, and the tool
  * its options with their --help. test_data_layer_option_table compares them
- * with the struct in leat/data_layer.h, docs/prototxt.md and the man page. To
- * add an option, add a member to the struct and a line here in the same
- * position, then run the test, which names the documents that lack it.
+ * with the struct in leat/data_layer_options.h, docs/prototxt.md and the man
+ * page. To add an option, add a member to the struct and a line here in the
+ * same position, then run the test, which names the documents that lack it.
  *
  * X(member, type, field, ...): the type is one of leat_option_type; `field` is
  * protobuf's type of the field in leat_param, WORD for words, or NONE where a
