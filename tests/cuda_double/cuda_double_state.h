@@ -153,8 +153,16 @@ double_device *double_here(void);
 /* The device that has the address, or NULL. */
 double_device *double_owner(const void *address);
 
+/* Whether the call of that name fails, by double_fault; or its device or
+   context ends just before it. */
+int double_is_faulty(const char *name);
+cudaError_t double_fault(void);
 /* Whether the copy or kernel about to run is the one that kills its device. */
 void double_maybe_lose(double_device *device);
+
+/* Whether memory can be pinned by registration; and how much is pinned. */
+int double_registers(void);
+size_t double_pinned_bytes(void);
 
 /* Where the device finds what the host has at that address. */
 char *double_dma_address(const char *host);
