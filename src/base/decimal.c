@@ -1,6 +1,7 @@
 #include "base/decimal.h"
 #include "base/ascii.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -111,6 +112,90 @@ bool leat__decimal_double(const char *text, size_t size, double *out)
     char *end;
     double value = strtod_l(copy, &end, c_locale);
     if (*end)
+        return false;
+    *out = value;
+    return true;
+}
+
+/* The factor of a word of `size` letters; 0: it is no unit. */
+static int64_t unit_factor(const char *word, size_t size, bool is_bytes)
+{
+    static const char prefixes[] = "kMGT";
+    char unit[8] = "";
+    if (size >= sizeof(unit))
+        return 0;
+    memcpy(unit, word, size);
+    if (is_bytes &&
+        (leat__ascii_is_same(unit, "B") || leat__ascii_is_same(unit, "byte") ||
+         leat__ascii_is_same(unit, "bytes")))
+        return 1;
+    int64_t thousands = 1, powers_of_two = 1;
+    for (int i = 0; prefixes[i]; i++) {
+        thousands *= 1000;
+        powers_of_two *= 1024;
+        if (leat__ascii_lower(*unit) != leat__ascii_lower(prefixes[i]))
+            continue;
+        if (!unit[1])
+            return is_bytes ? powers_of_two : thousands;
+        if (is_bytes && leat__ascii_is_same(unit + 1, "B"))
+            return thousands;
+        if (is_bytes && leat__ascii_is_same(unit + 1, "iB"))
+            return powers_of_two;
+    }
+    return 0;
+}
+
+/* The factor of the unit at *at, which is passed with the blank before it. */
+static int64_t take_unit(const char **at, bool is_bytes)
+{
+    const char *word = *at + (**at == ' ');
+    size_t size = 0;
+    while (leat__ascii_is_letter(word[size]))
+        size++;
+    int64_t factor = unit_factor(word, size, is_bytes);
+    if (factor)
+        *at = word + size;
+    return factor ? factor : 1;
+}
+
+bool leat__decimal_quantity_begin(const char *text, bool is_bytes,
+                                  const char **end, int64_t *out)
+{
+    bool is_negative = *text == '-';
+    if (!is_digit(text[is_negative || *text == '+']))
+        return false;
+    char *after;
+    errno = 0;
+    int64_t value = strtoll(text, &after, 10);
+    const char *at = after;
+    int64_t parts = 0, scale = 1;
+    if (errno || (*at == '.' && !is_digit(at[1])))
+        return false;
+    if (*at == '.')
+        for (at++; is_digit(*at); at++, scale *= 10) {
+            if (scale == 1000000)
+                return false;
+            parts = 10 * parts + (*at - '0');
+        }
+    int64_t factor = take_unit(&at, is_bytes);
+    parts *= factor;
+    bool rounds = factor % 1024 == 0;
+    if (!rounds && parts % scale)
+        return false;
+    parts = (parts + (rounds ? scale / 2 : 0)) / scale;
+    if (__builtin_mul_overflow(value, factor, &value) ||
+        __builtin_add_overflow(value, is_negative ? -parts : parts, &value))
+        return false;
+    *end = at;
+    *out = value;
+    return true;
+}
+
+bool leat__decimal_quantity(const char *text, bool is_bytes, int64_t *out)
+{
+    const char *end;
+    int64_t value;
+    if (!leat__decimal_quantity_begin(text, is_bytes, &end, &value) || *end)
         return false;
     *out = value;
     return true;

@@ -1,5 +1,6 @@
 #include "base/option_list.h"
 #include "base/ascii.h"
+#include "base/decimal.h"
 #include "base/error.h"
 
 #include <leat/dtype.h>
@@ -146,56 +147,6 @@ bool leat__option_take_word(const leat_option *option, void *options,
     return false;
 }
 
-/* The factor of a unit, which ends the text; 0: it is none. */
-static int64_t unit_factor(const char *unit, bool is_bytes)
-{
-    static const char prefixes[] = "kMGT";
-    if (!*unit || (is_bytes && (leat__ascii_is_same(unit, "B") ||
-                                leat__ascii_is_same(unit, "byte") ||
-                                leat__ascii_is_same(unit, "bytes"))))
-        return 1;
-    int64_t thousands = 1, powers_of_two = 1;
-    for (int i = 0; prefixes[i]; i++) {
-        thousands *= 1000;
-        powers_of_two *= 1024;
-        if (leat__ascii_lower(*unit) != leat__ascii_lower(prefixes[i]))
-            continue;
-        if (!unit[1])
-            return is_bytes ? powers_of_two : thousands;
-        if (is_bytes && leat__ascii_is_same(unit + 1, "B"))
-            return thousands;
-        if (is_bytes && leat__ascii_is_same(unit + 1, "iB"))
-            return powers_of_two;
-    }
-    return 0;
-}
-
-bool leat__option_read_integer(const char *text, bool is_bytes, int64_t *out)
-{
-    bool is_negative = *text == '-';
-    if (!isdigit((unsigned char)text[is_negative || *text == '+']))
-        return false;
-    char *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    int64_t parts = 0, scale = 1;
-    if (errno || (*end == '.' && !isdigit((unsigned char)end[1])))
-        return false;
-    if (*end == '.')
-        for (end++; isdigit((unsigned char)*end) && scale < 1000000; end++) {
-            parts = 10 * parts + (*end - '0');
-            scale *= 10;
-        }
-    int64_t factor = unit_factor(end + (*end == ' ' && end[1]), is_bytes);
-    parts *= factor;
-    bool rounds = factor % 1024 == 0;
-    if (!factor || (!rounds && parts % scale))
-        return false;
-    parts = (parts + (rounds ? scale / 2 : 0)) / scale;
-    return !__builtin_mul_overflow(value, factor, &value) &&
-           !__builtin_add_overflow(value, is_negative ? -parts : parts, out);
-}
-
 /* A finite decimal number, whatever the program's locale has for a point. */
 static bool read_float(const char *text, float *out)
 {
@@ -247,8 +198,8 @@ bool leat__option_take_text(const leat_option *option, void *options,
         return false;
     default:
         return leat__option_take_word(option, options, text) ||
-               (leat__option_read_integer(
-                    text, option->type == LEAT_OPTION_BYTES, &number) &&
+               (leat__decimal_quantity(text, option->type == LEAT_OPTION_BYTES,
+                                       &number) &&
                 leat__option_take_number(option, options, number));
     }
 }

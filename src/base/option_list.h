@@ -42,14 +42,6 @@ bool leat__option_take_text(const leat_option *option, void *options,
                             const char *text);
 
 /*
- * Reads a whole number: a sign, decimal digits, of which up to six may follow a
- * point, and a unit, before which one blank may stand: of a count k is 1000, of
- * bytes 1024. A fraction makes a whole number with its unit; of a power of 1024
- * it is rounded. False, and nothing stored: the text is none.
- */
-bool leat__option_read_integer(const char *text, bool is_bytes, int64_t *out);
-
-/*
  * Writes what is wrong with a value that was not taken: "expected LEAT or
  * CAFFE, found 'dice'". `text` is the value, `shown` the same as the line shows
  * it. Returns `out`.

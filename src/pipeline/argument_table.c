@@ -1,5 +1,6 @@
 #include "pipeline/argument_table.h"
 #include "base/ascii.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/option_list.h"
 #include "base/suggestion.h"
@@ -140,8 +141,8 @@ bool leat__argument_read(const leat_argument *argument, const char *text,
         value = argument->min;
         is_read =
             (argument->words && leat__ascii_is_same(argument->words, text)) ||
-            leat__option_read_integer(
-                text, argument->kind == LEAT_ARGUMENT_BYTES, &value);
+            leat__decimal_quantity(text, argument->kind == LEAT_ARGUMENT_BYTES,
+                                   &value);
     }
     if (!is_read || value < option.least || value > option.most)
         return false;

@@ -1,5 +1,5 @@
 /* command_show.c: `leat show`, a contact sheet of records. */
-#include "tools/cli/number.h"
+#include "base/decimal.h"
 #include "tools/command.h"
 #include "tools/database/target.h"
 #include "tools/delivery/show.h"
@@ -14,11 +14,12 @@ static int read_records(const struct option_spec *spec, const char *text)
     show->shown = 0;
     for (;; text++) {
         int64_t from, to;
-        char *end;
-        if (number_read(text, &end, NUMBER_COUNT, &from) || from < 0)
+        const char *end;
+        if (!leat__decimal_quantity_begin(text, false, &end, &from) || from < 0)
             return -1;
         to = from;
-        if (*end == '-' && number_read(end + 1, &end, NUMBER_COUNT, &to))
+        if (*end == '-' &&
+            !leat__decimal_quantity_begin(end + 1, false, &end, &to))
             return -1;
         if (to < from || to - from >= SHOW_MAX_RECORDS - show->shown)
             return -1;

@@ -1,66 +1,67 @@
 /* Numbers as people write them are read, and so is what the tool prints. */
+#include "base/decimal.h"
 #include "support/suite.h"
 #include "tools/cli/number.h"
 #include "tools/cli/option.h"
 #include "tools/cli/output.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT = 64 };
+enum { TEXT = 64, COUNT = false, BYTES = true };
 
-static void reads(const char *text, enum number_quantity quantity,
-                  int64_t wanted)
+static void reads(const char *text, bool is_bytes, int64_t wanted)
 {
-    char *end = NULL;
+    const char *end = NULL;
     int64_t value = -77;
-    ck_assert_msg(!number_read(text, &end, quantity, &value), "'%s'", text);
+    ck_assert_msg(leat__decimal_quantity_begin(text, is_bytes, &end, &value),
+                  "'%s'", text);
     ck_assert_msg(!*end, "'%s' ends at '%s'", text, end);
     ck_assert_msg(value == wanted, "'%s' is %lld", text, (long long)value);
 }
 
 /* Whether all of a text is a number. */
-static int is_number(const char *text, enum number_quantity quantity)
+static int is_number(const char *text, bool is_bytes)
 {
-    char *end;
     int64_t value;
-    return !number_read(text, &end, quantity, &value) && !*end;
+    return leat__decimal_quantity(text, is_bytes, &value);
 }
 
 START_TEST(counts)
 {
-    reads("0", NUMBER_COUNT, 0);
-    reads("-17", NUMBER_COUNT, -17);
-    reads("+17", NUMBER_COUNT, 17);
-    reads("10k", NUMBER_COUNT, 10000);
-    reads("10K", NUMBER_COUNT, 10000);
-    reads("1.5k", NUMBER_COUNT, 1500);
-    reads("-1.5k", NUMBER_COUNT, -1500);
-    reads("-0.5k", NUMBER_COUNT, -500);
-    reads("4.43 M", NUMBER_COUNT, 4430000);
-    reads("2.0", NUMBER_COUNT, 2);
-    reads("3T", NUMBER_COUNT, INT64_C(3000000000000));
-    reads("9223372036854775807", NUMBER_COUNT, INT64_MAX);
-    reads("-9223372036854775808", NUMBER_COUNT, INT64_MIN);
+    reads("0", COUNT, 0);
+    reads("-17", COUNT, -17);
+    reads("+17", COUNT, 17);
+    reads("10k", COUNT, 10000);
+    reads("10K", COUNT, 10000);
+    reads("1.5k", COUNT, 1500);
+    reads("-1.5k", COUNT, -1500);
+    reads("-0.5k", COUNT, -500);
+    reads("4.43 M", COUNT, 4430000);
+    reads("2.0", COUNT, 2);
+    reads("3T", COUNT, INT64_C(3000000000000));
+    reads("9223372036854775807", COUNT, INT64_MAX);
+    reads("-9223372036854775808", COUNT, INT64_MIN);
 }
 END_TEST
 
 START_TEST(bytes)
 {
-    reads("4096", NUMBER_BYTES, 4096);
-    reads("4K", NUMBER_BYTES, 4096);
-    reads("4k", NUMBER_BYTES, 4096);
-    reads("256M", NUMBER_BYTES, INT64_C(256) << 20);
-    reads("1.5GiB", NUMBER_BYTES, INT64_C(3) << 29);
-    reads("1.5 gib", NUMBER_BYTES, INT64_C(3) << 29);
-    reads("1.1KiB", NUMBER_BYTES, 1126); /* 1126.4 */
-    reads("12.3 MB", NUMBER_BYTES, 12300000);
-    reads("12kB", NUMBER_BYTES, 12000);
-    reads("17 bytes", NUMBER_BYTES, 17);
-    reads("1 byte", NUMBER_BYTES, 1);
-    reads("17B", NUMBER_BYTES, 17);
-    reads("0.999999TiB", NUMBER_BYTES, INT64_C(1099510528264));
+    reads("4096", BYTES, 4096);
+    reads("4K", BYTES, 4096);
+    reads("4k", BYTES, 4096);
+    reads("256M", BYTES, INT64_C(256) << 20);
+    reads("1.5GiB", BYTES, INT64_C(3) << 29);
+    reads("1.5 gib", BYTES, INT64_C(3) << 29);
+    reads("1.1KiB", BYTES, 1126); /* 1126.4 */
+    reads("12.3 MB", BYTES, 12300000);
+    reads("12kB", BYTES, 12000);
+    reads("17 bytes", BYTES, 17);
+    reads("1 byte", BYTES, 1);
+    reads("17B", BYTES, 17);
+    reads("0.999999TiB", BYTES, INT64_C(1099510528264));
 }
 END_TEST
 
@@ -72,15 +73,15 @@ START_TEST(garbage_is_refused)
         "1.k",   "1.2", "1..2k", "1.2345k",    "nan", "inf",  "1k0", "1,000",
         "1_000", "one", "1ki",   "1.1234567M", "1-",  "1m2"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        ck_assert_msg(!is_number(texts[i], NUMBER_COUNT), "'%s'", texts[i]);
-        ck_assert_msg(!is_number(texts[i], NUMBER_BYTES) ||
+        ck_assert_msg(!is_number(texts[i], COUNT), "'%s'", texts[i]);
+        ck_assert_msg(!is_number(texts[i], BYTES) ||
                           !strcmp(texts[i], "1.2345k"),
                       "'%s'", texts[i]);
     }
-    ck_assert(!is_number("1kB", NUMBER_COUNT));
-    ck_assert(!is_number("1KiB", NUMBER_COUNT));
-    ck_assert(!is_number("1 byte", NUMBER_COUNT));
-    ck_assert(!is_number("1.5 bytes", NUMBER_BYTES));
+    ck_assert(!is_number("1kB", COUNT));
+    ck_assert(!is_number("1KiB", COUNT));
+    ck_assert(!is_number("1 byte", COUNT));
+    ck_assert(!is_number("1.5 bytes", BYTES));
 }
 END_TEST
 
@@ -95,12 +96,12 @@ START_TEST(what_exceeds_64_bits_is_refused)
                                         "-9300000T",
                                         "99999999999999999999999999"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        ck_assert_msg(!is_number(texts[i], NUMBER_COUNT), "'%s'", texts[i]);
-        ck_assert_msg(!is_number(texts[i], NUMBER_BYTES), "'%s'", texts[i]);
+        ck_assert_msg(!is_number(texts[i], COUNT), "'%s'", texts[i]);
+        ck_assert_msg(!is_number(texts[i], BYTES), "'%s'", texts[i]);
     }
-    reads("9223372036854775.807k", NUMBER_COUNT, INT64_MAX);
-    reads("-9223372036854775.808k", NUMBER_COUNT, INT64_MIN);
-    reads("8388607TiB", NUMBER_BYTES, INT64_C(8388607) << 40);
+    reads("9223372036854775.807k", COUNT, INT64_MAX);
+    reads("-9223372036854775.808k", COUNT, INT64_MIN);
+    reads("8388607TiB", BYTES, INT64_C(8388607) << 40);
 }
 END_TEST
 
@@ -167,22 +168,19 @@ END_TEST
 /* What is printed reads back, and prints the same again. */
 START_TEST(what_is_written_reads_back)
 {
-    char *end;
     int64_t value;
     for (int64_t n = 1; n > 0 && n < INT64_MAX / 7; n += n / 5 + 1) {
         const char *text = output_bytes(n);
-        ck_assert_msg(!number_read(text, &end, NUMBER_BYTES, &value) && !*end,
-                      "%s", text);
+        ck_assert_msg(leat__decimal_quantity(text, true, &value), "%s", text);
         ck_assert_str_eq(output_bytes(value), text);
         if (n >= 1000) {
             text = output_scaled((double)n);
-            ck_assert_msg(!number_read(text, &end, NUMBER_COUNT, &value) &&
-                              !*end,
-                          "%s", text);
+            ck_assert_msg(leat__decimal_quantity(text, false, &value), "%s",
+                          text);
             ck_assert_str_eq(output_scaled((double)value), text);
         }
-        reads(output_size(n), NUMBER_BYTES, n);
-        reads(output_size(n * 4), NUMBER_BYTES, n * 4);
+        reads(output_size(n), BYTES, n);
+        reads(output_size(n * 4), BYTES, n * 4);
         double seconds;
         text = output_time((double)n * 1e-9);
         ck_assert(!number_read_time(text, 1, &seconds));

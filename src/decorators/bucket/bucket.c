@@ -1,4 +1,5 @@
 /* bucket:FIELD,BOUNDS, samples of similar lengths as one. */
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/option_list.h"
@@ -60,8 +61,7 @@ static int read_number(const leat_args *args, const char *name, int i,
                        int64_t min, int64_t max, int64_t *out)
 {
     const char *text = leat_args_list(args, name, i);
-    if (leat__option_read_integer(text, false, out) && *out >= min &&
-        *out <= max)
+    if (leat__decimal_quantity(text, false, out) && *out >= min && *out <= max)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "bucket: %s: expected whole numbers from %lld on, and "

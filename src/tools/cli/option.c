@@ -1,5 +1,6 @@
 #include "tools/cli/option.h"
 
+#include "base/decimal.h"
 #include "base/suggestion.h"
 #include "tools/cli/number.h"
 #include "tools/cli/output.h"
@@ -231,11 +232,10 @@ int option_text(const struct option_spec *spec, const char *text)
 
 /* All of a text as a number within the option's bounds. */
 static int read_bounded(const struct option_spec *spec, const char *text,
-                        enum number_quantity quantity)
+                        bool is_bytes)
 {
-    char *end;
     int64_t value;
-    if (number_read(text, &end, quantity, &value) || *end)
+    if (!leat__decimal_quantity(text, is_bytes, &value))
         return -1;
     if (spec->least != spec->most &&
         (value < spec->least || value > spec->most))
@@ -246,12 +246,12 @@ static int read_bounded(const struct option_spec *spec, const char *text,
 
 int option_int(const struct option_spec *spec, const char *text)
 {
-    return read_bounded(spec, text, NUMBER_COUNT);
+    return read_bounded(spec, text, false);
 }
 
 int option_bytes(const struct option_spec *spec, const char *text)
 {
-    return read_bounded(spec, text, NUMBER_BYTES);
+    return read_bounded(spec, text, true);
 }
 
 static int store_real(const struct option_spec *spec, double value)
@@ -300,10 +300,10 @@ static int read_sides(const struct option_spec *spec, const char *text, int n)
     int side[3];
     char separator = 0;
     for (int i = 0; i < n; i++) {
-        char *end;
+        const char *end;
         int64_t value;
-        if (number_read(text, &end, NUMBER_COUNT, &value) || value < 1 ||
-            value > spec->most)
+        if (!leat__decimal_quantity_begin(text, false, &end, &value) ||
+            value < 1 || value > spec->most)
             return -1;
         char found = *end == 'X' ? 'x' : *end;
         if (!i)
@@ -328,15 +328,16 @@ int option_size(const struct option_spec *spec, const char *text)
 }
 
 static int read_range(const struct option_spec *spec, const char *text,
-                      enum number_quantity quantity)
+                      bool is_bytes)
 {
     int64_t range[2] = {0, INT64_MAX};
-    char *end = (char *)text;
-    if (*text != ':' && number_read(text, &end, quantity, &range[0]))
+    const char *end = text;
+    if (*text != ':' &&
+        !leat__decimal_quantity_begin(text, is_bytes, &end, &range[0]))
         return -1;
     if (*end++ != ':')
         return -1;
-    if (*end && (number_read(end, &end, quantity, &range[1]) || *end))
+    if (*end && !leat__decimal_quantity(end, is_bytes, &range[1]))
         return -1;
     if (range[0] < 0 || range[1] <= range[0])
         return -1;
@@ -346,10 +347,10 @@ static int read_range(const struct option_spec *spec, const char *text,
 
 int option_range(const struct option_spec *spec, const char *text)
 {
-    return read_range(spec, text, NUMBER_COUNT);
+    return read_range(spec, text, false);
 }
 
 int option_byte_range(const struct option_spec *spec, const char *text)
 {
-    return read_range(spec, text, NUMBER_BYTES);
+    return read_range(spec, text, true);
 }
