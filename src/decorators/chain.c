@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -314,12 +315,6 @@ static int chain_parts(leat_reader *reader, const int64_t **first, int64_t *n)
     return LEAT_OK;
 }
 
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int chain_restore(leat_reader *reader, leat_token *token)
 {
     chain_reader *chain = chain_of(reader);
@@ -370,7 +365,7 @@ static const leat_reader_ops chain_stream_ops = {
     .close = chain_close,
     .materialize = chain_materialize,
     .skip = chain_skip,
-    .can_seek = cannot_seek,
+    .can_seek = leat__reader_no,
     .mark = chain_mark,
     .save = leat__decorator_save,
     .restore = chain_restore,

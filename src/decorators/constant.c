@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -73,12 +74,6 @@ static int constant_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     return *skipped == n ? LEAT_OK : LEAT_END;
 }
 
-static int never_blocks(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int64_t constant_memory(leat_reader *reader)
 {
     return (int64_t)((constant_reader *)reader)->sample.buffer_size;
@@ -103,7 +98,7 @@ static const leat_reader_ops constant_ops = {
     .skip = constant_skip,
     .save = leat__decorator_save,
     .restore = leat__index_map_restore,
-    .may_block = never_blocks,
+    .may_block = leat__reader_no,
     .memory = constant_memory,
 };
 

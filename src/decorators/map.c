@@ -10,6 +10,7 @@
 #include "base/shape.h"
 #include "decorators/callable.h"
 #include "decorators/sample_map.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -190,12 +191,6 @@ static int ordered_restore(leat_reader *reader, leat_token *token)
     return LEAT_OK;
 }
 
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static void map_cancel(leat_reader *reader)
 {
     leat__decorator_cancel(reader);
@@ -217,7 +212,7 @@ static void run_in_order(leat__sample_map *map, bool may_end)
         return;
     map->ops.count = NULL;
     map->ops.skip = NULL;
-    map->ops.can_seek = cannot_seek;
+    map->ops.can_seek = leat__reader_no;
 }
 
 static int map_open(const leat_open *open, leat_reader **out)

@@ -1,6 +1,7 @@
 #include "decorators/sample_filter.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "pipeline/reader_table.h"
 
 #include <limits.h>
 
@@ -225,12 +226,6 @@ static int filter_mark(leat_reader *reader, leat_token *token)
                  : leat__decorator_mark(reader, token);
 }
 
-static int filter_can_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int filter_restore(leat_reader *reader, leat_token *token)
 {
     int status = leat__decorator_restore(reader, token);
@@ -276,7 +271,7 @@ static const leat_reader_ops filter_ops = {
     .seek = filter_seek,
     .cancel = filter_cancel,
     .close = filter_close,
-    .can_seek = filter_can_seek,
+    .can_seek = leat__reader_no,
     .mark = filter_mark,
     .save = leat__decorator_save,
     .restore = filter_restore,

@@ -17,6 +17,7 @@
 #include "decorators/decorators.h"
 #include "decorators/workspace.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_table.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -194,12 +195,6 @@ static int share_seek(leat_reader *reader, leat_position position,
     return status;
 }
 
-static int share_can_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static void share_cancel(leat_reader *reader)
 {
     share_reader *self = reader_of(reader);
@@ -242,7 +237,7 @@ static const leat_reader_ops share_ops = {
     .cancel = share_cancel,
     .close = share_close,
     .materialize = share_materialize,
-    .can_seek = share_can_seek,
+    .can_seek = leat__reader_no,
     .save = share_save,
     .restore = share_save,
     .may_block = share_may_block,

@@ -6,6 +6,7 @@
 #include "decorators/decorators.h"
 #include "decorators/group_pool.h"
 #include "decorators/grouping.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -273,12 +274,6 @@ static void unbatch_advise(leat_reader *reader, const leat_position at[], int n)
     }
 }
 
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int64_t unbatch_memory(leat_reader *reader)
 {
     unbatch_reader *self = (unbatch_reader *)reader;
@@ -319,7 +314,7 @@ static const leat_reader_ops unbatch_ops = {
 
 static const leat_reader_ops unbatch_stream_ops = {
     UNBATCH_OPS,
-    .can_seek = cannot_seek,
+    .can_seek = leat__reader_no,
     .mark = unbatch_mark,
 };
 

@@ -89,3 +89,9 @@ int leat__reader_ops_check(const leat_reader_ops *ops, const char *name)
                               name, pairs[i][0].name, pairs[i][1].name);
     return LEAT_OK;
 }
+
+int leat__reader_no(leat_reader *reader)
+{
+    (void)reader;
+    return 0;
+}

@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/shape.h"
+#include "pipeline/reader_table.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -195,12 +196,6 @@ static int callback_seek(leat_reader *reader, leat_position position,
     return status;
 }
 
-static int callback_can_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static void callback_cancel(leat_reader *reader)
 {
     callback_reader *callback = (callback_reader *)reader;
@@ -247,7 +242,7 @@ static const leat_reader_ops callback_ops = {
     .fields = callback_fields,
     .next = callback_next,
     .seek = callback_seek,
-    .can_seek = callback_can_seek,
+    .can_seek = leat__reader_no,
     .cancel = callback_cancel,
     .close = callback_close,
 };

@@ -1,5 +1,6 @@
 /* The reader of samples that threads of the user's send. */
 #include "base/memory.h"
+#include "pipeline/reader_table.h"
 #include "readers/push.h"
 
 #include <string.h>
@@ -75,12 +76,6 @@ static int push_seek(leat_reader *reader, leat_position position,
     return leat__push_restart(receiver);
 }
 
-static int push_can_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static void push_cancel(leat_reader *reader)
 {
     leat__push_cancel(receiver_of(reader));
@@ -120,7 +115,7 @@ static const leat_reader_ops push_ops = {
     .seek = push_seek,
     .cancel = push_cancel,
     .close = push_close,
-    .can_seek = push_can_seek,
+    .can_seek = leat__reader_no,
     .save = push_save,
     .restore = push_restore,
     .memory = push_memory,

@@ -5,16 +5,11 @@
 #include "base/option_list.h"
 #include "decorators/bucket/bucket_reader.h"
 #include "decorators/decorators.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
 #include <stdio.h>
-
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
 
 static void release(leat__bucket_reader *self)
 {
@@ -40,7 +35,7 @@ static const leat_reader_ops bucket_ops = {
     .cancel = leat__decorator_cancel,
     .close = bucket_close,
     .materialize = leat__grouper_materialize,
-    .can_seek = cannot_seek,
+    .can_seek = leat__reader_no,
     .mark = leat__bucket_mark,
     .save = leat__decorator_save,
     .restore = leat__bucket_restore,

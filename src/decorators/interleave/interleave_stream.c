@@ -7,6 +7,7 @@
 #include "base/counter.h"
 #include "decorators/interleave/interleave.h"
 #include "pipeline/reader_state.h"
+#include "pipeline/reader_table.h"
 
 #include <string.h>
 
@@ -324,12 +325,6 @@ static int interleave_seek(leat_reader *reader, leat_position position,
     return status;
 }
 
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int interleave_restore(leat_reader *reader, leat_token *token)
 {
     leat__interleave *interleave = interleave_of(reader);
@@ -360,8 +355,9 @@ static void template_cancel(leat_reader *reader)
     .size = sizeof(leat_reader_ops), .name = "interleave",                     \
     .fields = leat__interleave_fields, .next = interleave_next,                \
     .seek = interleave_seek, .close = leat__interleave_close,                  \
-    .skip = interleave_skip, .can_seek = cannot_seek, .mark = interleave_mark, \
-    .save = leat__decorator_save, .restore = interleave_restore
+    .skip = interleave_skip, .can_seek = leat__reader_no,                      \
+    .mark = interleave_mark, .save = leat__decorator_save,                     \
+    .restore = interleave_restore
 
 const leat_reader_ops leat__interleave_stream_ops = {
     STREAM_OPS,

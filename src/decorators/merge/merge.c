@@ -6,6 +6,7 @@
 #include "decorators/decorators.h"
 #include "decorators/field_list.h"
 #include "decorators/merge/arrivals.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -92,12 +93,6 @@ static int merge_count(leat_reader *reader, int64_t *out)
     return status;
 }
 
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int merge_save(leat_reader *reader, leat_token *token)
 {
     (void)reader;
@@ -121,7 +116,7 @@ static const leat_reader_ops merge_ops = {
     .cancel = merge_cancel,
     .close = merge_close,
     .count = merge_count,
-    .can_seek = cannot_seek,
+    .can_seek = leat__reader_no,
     .save = merge_save,
     .restore = merge_save,
     .memory = merge_memory,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "decorators/mix/mix.h"
+#include "pipeline/reader_table.h"
 
 #include <string.h>
 
@@ -218,12 +219,6 @@ static int mix_seek(leat_reader *reader, leat_position position,
     return status;
 }
 
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 static int mix_restore(leat_reader *reader, leat_token *token)
 {
     int status = leat__index_map_restore(reader, token);
@@ -240,7 +235,7 @@ const leat_reader_ops leat__mix_stream_ops = {
     .close = leat__mix_close,
     .materialize = mix_materialize,
     .skip = mix_skip,
-    .can_seek = cannot_seek,
+    .can_seek = leat__reader_no,
     .mark = mix_mark,
     .save = leat__decorator_save,
     .restore = mix_restore,

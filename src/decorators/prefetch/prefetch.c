@@ -6,6 +6,7 @@
 #include "decorators/decorators.h"
 #include "decorators/prefetch/prefetch_reader.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -39,12 +40,6 @@ static void prefetch_advise(leat_reader *reader, const leat_position at[],
 {
     leat_reader_advise(((leat__prefetch *)reader)->decorator.upstream[0], at,
                        n);
-}
-
-static int cannot_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
 }
 
 static int64_t prefetch_memory(leat_reader *reader)
@@ -82,7 +77,7 @@ static const leat_reader_ops marked_ops = {
 };
 
 static const leat_reader_ops unordered_ops = {PREFETCH_OPS,
-                                              .can_seek = cannot_seek};
+                                              .can_seek = leat__reader_no};
 
 static const leat_reader_ops *choose_ops(leat_reader *upstream,
                                          bool is_unordered)

@@ -14,6 +14,7 @@
 #include "readers/record/record_stream.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "pipeline/reader_table.h"
 #include "readers/record/stream_cursor.h"
 
 #include <string.h>
@@ -238,12 +239,6 @@ static void record_stream_cancel(leat_reader *reader)
     leat__byte_stream_cancel(&stream_of(reader)->cursor.stream);
 }
 
-static int record_stream_can_seek(leat_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
 /* Storage is read where next is called, and decompressed. */
 static int record_stream_may_block(leat_reader *reader)
 {
@@ -274,7 +269,7 @@ static const leat_reader_ops record_stream_ops = {
     .close = record_stream_close,
     .materialize = record_stream_materialize,
     .skip = record_stream_skip,
-    .can_seek = record_stream_can_seek,
+    .can_seek = leat__reader_no,
     .mark = record_stream_mark,
     .save = record_stream_save,
     .restore = record_stream_restore,
