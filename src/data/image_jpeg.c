@@ -130,7 +130,8 @@ static boolean fill_input(j_decompress_ptr codec)
     static const JOCTET end[] = {0xff, JPEG_EOI};
     leat__jpeg *jpeg = codec->client_data;
     jpeg->has_ended = true;
-    if (codec->arith_code && !jpeg->is_done)
+    /* In a header the process and the size may be those of an earlier image. */
+    if (codec->input_scan_number > 0 && codec->arith_code && !jpeg->is_done)
         leave(jpeg, ends_early(jpeg));
     codec->src->next_input_byte = end;
     codec->src->bytes_in_buffer = sizeof(end);
@@ -279,7 +280,6 @@ leat__jpeg_counts leat__jpeg_count(const leat__jpeg *jpeg)
 void leat__jpeg_close(leat__jpeg *jpeg)
 {
     jpeg_abort_decompress(&jpeg->codec);
-    jpeg->codec.arith_code = FALSE; /* fill_input looks at it in a header */
     memset(jpeg->codec.quant_tbl_ptrs, 0, sizeof(jpeg->codec.quant_tbl_ptrs));
     memset(jpeg->codec.dc_huff_tbl_ptrs, 0,
            sizeof(jpeg->codec.dc_huff_tbl_ptrs));

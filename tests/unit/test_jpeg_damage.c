@@ -440,6 +440,7 @@ START_TEST(restarts_that_are_missing_or_wrong_are_judged_as_by_libjpeg)
 }
 END_TEST
 
+/* Of any other image that the decoder has seen, a cut one tells nothing. */
 START_TEST(an_arithmetic_image_leaves_nothing_behind)
 {
     jpeg_source source = sources[0];
@@ -447,13 +448,14 @@ START_TEST(an_arithmetic_image_leaves_nothing_behind)
     made_jpeg arithmetic = jpeg_source_make(&source);
     leat_image image;
     open_decoders();
-    for (int i = 0; i < npairs; i++) {
-        ck_assert_int_eq(leat_image_decode(pairs[i].whole, arithmetic.bytes,
+    for (size_t size = 3; size < data_of(&arithmetic); size++) {
+        jpeg_pair *pair = &pairs[size % (size_t)npairs];
+        ck_assert_int_eq(leat_image_decode(pair->whole, arithmetic.bytes,
                                            arithmetic.size, LEAT_COLOR_BGR,
                                            &image),
                          LEAT_OK);
-        jpeg_pair_check(&pairs[i], "the start of a header",
-                        "\xff\xd8\xff\xfe\0", 5, LEAT_COLOR_BGR, 0);
+        jpeg_pair_check(pair, "a cut header", arithmetic.bytes, size,
+                        LEAT_COLOR_BGR, 0);
     }
     close_decoders();
     free(arithmetic.bytes);
