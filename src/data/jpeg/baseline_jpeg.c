@@ -20,8 +20,8 @@
 
 struct leat__baseline_jpeg {
     const leat__jpeg_kernels *kernels;
-    leat__huffman_table dc[TABLES];
-    leat__huffman_table ac[TABLES];
+    leat__huffman_dc dc[TABLES];
+    leat__huffman_ac ac[TABLES];
     leat__jpeg_multipliers multipliers[3];
     /* Of the image. */
     int width, height;
@@ -154,12 +154,18 @@ static bool take_multipliers(leat__baseline_jpeg *jpeg, int component,
     return true;
 }
 
-static bool take_table(leat__huffman_table *tables, JHUFF_TBL *const *given,
-                       int index, bool is_ac)
+static bool take_huffman(leat__baseline_jpeg *jpeg,
+                         const struct jpeg_decompress_struct *codec,
+                         const jpeg_component_info *component)
 {
-    return index >= 0 && index < TABLES && given[index] &&
-           leat__huffman_table_make(&tables[index], given[index]->bits,
-                                    given[index]->huffval, is_ac);
+    int dc = component->dc_tbl_no, ac = component->ac_tbl_no;
+    if (dc < 0 || dc >= TABLES || ac < 0 || ac >= TABLES)
+        return false;
+    const JHUFF_TBL *of_dc = codec->dc_huff_tbl_ptrs[dc];
+    const JHUFF_TBL *of_ac = codec->ac_huff_tbl_ptrs[ac];
+    return of_dc && of_ac &&
+           leat__huffman_dc_make(&jpeg->dc[dc], of_dc->bits, of_dc->huffval) &&
+           leat__huffman_ac_make(&jpeg->ac[ac], of_ac->bits, of_ac->huffval);
 }
 
 static bool take_tables(leat__baseline_jpeg *jpeg,
@@ -168,12 +174,9 @@ static bool take_tables(leat__baseline_jpeg *jpeg,
     for (int i = 0; i < codec->num_components; i++) {
         const jpeg_component_info *component = &codec->comp_info[i];
         int quant = component->quant_tbl_no;
-        if (!take_table(jpeg->dc, codec->dc_huff_tbl_ptrs, component->dc_tbl_no,
-                        false) ||
-            !take_table(jpeg->ac, codec->ac_huff_tbl_ptrs, component->ac_tbl_no,
-                        true) ||
-            quant < 0 || quant >= NUM_QUANT_TBLS ||
-            !take_multipliers(jpeg, i, codec->quant_tbl_ptrs[quant]))
+        if (quant < 0 || quant >= NUM_QUANT_TBLS ||
+            !take_multipliers(jpeg, i, codec->quant_tbl_ptrs[quant]) ||
+            !take_huffman(jpeg, codec, component))
             return false;
     }
     return true;

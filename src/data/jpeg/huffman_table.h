@@ -1,4 +1,4 @@
-/* huffman_table.h: a Huffman table of a JPEG, prepared for look-up. */
+/* huffman_table.h: Huffman tables of a JPEG, prepared for look-up. */
 #ifndef LEAT_DATA_JPEG_HUFFMAN_TABLE_H
 #define LEAT_DATA_JPEG_HUFFMAN_TABLE_H
 
@@ -36,33 +36,45 @@ typedef uint32_t leat__huffman_symbol;
 typedef uint64_t leat__huffman_pair;
 #define LEAT__HUFFMAN_SINGLE ((uint32_t)1 << 31)
 
-typedef struct leat__huffman_table {
-    /* By the next bits; 0: a longer code, or none, or an irregular symbol. */
-    leat__huffman_symbol symbol[1 << LEAT__HUFFMAN_BITS];
-    leat__huffman_pair pair[1 << LEAT__HUFFMAN_BITS]; /* of AC coefficients */
-    /* Codes of all lengths, in canonical order (ITU T.81, F.2.2.3). */
-    leat__huffman_symbol code[256]; /* 0: an irregular symbol */
-    int32_t largest[17];            /* code by its length; -1: there is none */
-    int32_t offset[17];             /* from a code to its index in `code` */
+/* Codes of all lengths, in canonical order (ITU T.81, F.2.2.3). */
+typedef struct leat__huffman_code {
+    leat__huffman_symbol symbol[256]; /* 0: irregular */
+    int32_t largest[17]; /* code by its length; -1: there is none */
+    int32_t offset[17];  /* from a code to its index in `symbol` */
     /* What it was made from. */
     bool is_made;
     unsigned char counts[17];
-    unsigned char symbols[256];
-} leat__huffman_table;
+    unsigned char values[256];
+} leat__huffman_code;
+
+/* Tables by the next bits. */
+typedef struct leat__huffman_dc {
+    leat__huffman_code code;
+    /* 0: a longer code, or none, or an irregular symbol */
+    leat__huffman_symbol symbol[1 << LEAT__HUFFMAN_BITS];
+} leat__huffman_dc;
+
+typedef struct leat__huffman_ac {
+    leat__huffman_code code;
+    leat__huffman_pair pair[1 << LEAT__HUFFMAN_BITS];
+} leat__huffman_ac;
 
 /*
- * Makes the table from the `counts` of codes of each length (1 to 16) and their
- * symbols, as a DHT segment has them; does nothing if it has been made from the
- * same. `is_ac`: of AC coefficients. False: not a code, or not of coefficients
- * of 8-bit samples. Symbols that these cannot have are kept as irregular.
+ * Make a table from the `counts` of codes of each length (1 to 16) and the
+ * symbols' `values`, as a DHT segment has them; they do nothing if it has been
+ * made from the same. False: not a code, or not of coefficients of 8-bit
+ * samples. Symbols that these cannot have are kept as irregular.
  */
-bool leat__huffman_table_make(leat__huffman_table *table,
-                              const unsigned char counts[17],
-                              const unsigned char symbols[256], bool is_ac);
+bool leat__huffman_dc_make(leat__huffman_dc *table,
+                           const unsigned char counts[17],
+                           const unsigned char values[256]);
+bool leat__huffman_ac_make(leat__huffman_ac *table,
+                           const unsigned char counts[17],
+                           const unsigned char values[256]);
 
 /* The symbol that the bits, highest first, begin with; 0: none, or irregular.
  */
-leat__huffman_symbol leat__huffman_find(const leat__huffman_table *table,
+leat__huffman_symbol leat__huffman_find(const leat__huffman_code *code,
                                         uint64_t bits);
 
 /*

@@ -91,7 +91,7 @@ BLOCK_INLINE bool decode_dc(decoding *d, const leat__jpeg_block *block)
     leat__huffman_symbol symbol =
         block->dc->symbol[d->in.bits >> (64 - LEAT__HUFFMAN_BITS)];
     if (UNLIKELY(!symbol))
-        symbol = leat__huffman_find(block->dc, d->in.bits);
+        symbol = leat__huffman_find(&block->dc->code, d->in.bits);
     if (UNLIKELY(!symbol))
         return false;
     int *dc = &d->scan->predicted[block->component];
@@ -102,12 +102,12 @@ BLOCK_INLINE bool decode_dc(decoding *d, const leat__jpeg_block *block)
 
 /* A symbol that is not in a pair, of at most 26 bits; 0: irregular. */
 BLOCK_INLINE unsigned decode_single(bit_reader *in,
-                                    const leat__huffman_table *table,
+                                    const leat__huffman_ac *table,
                                     uint32_t found, unsigned index, short *to)
 {
     leat__huffman_symbol symbol = found & ~LEAT__HUFFMAN_SINGLE;
     if (!symbol)
-        symbol = leat__huffman_find(table, in->bits);
+        symbol = leat__huffman_find(&table->code, in->bits);
     if (!symbol)
         return 0;
     index += symbol >> 8 & 0xff;
@@ -121,8 +121,8 @@ BLOCK_INLINE unsigned decode_single(bit_reader *in,
  * The AC coefficients of a block into `to`, or nowhere (NULL). Returns the
  * index past the last one, or 0: irregular.
  */
-BLOCK_INLINE unsigned decode_acs(bit_reader *in,
-                                 const leat__huffman_table *table, short *to)
+BLOCK_INLINE unsigned decode_acs(bit_reader *in, const leat__huffman_ac *table,
+                                 short *to)
 {
     unsigned index = 1;
     uint64_t found;

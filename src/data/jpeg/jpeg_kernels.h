@@ -34,8 +34,8 @@ typedef struct leat__jpeg_band {
 
 /* One block of every MCU. */
 typedef struct leat__jpeg_block {
-    const leat__huffman_table *dc;
-    const leat__huffman_table *ac;
+    const leat__huffman_dc *dc;
+    const leat__huffman_ac *ac;
     const leat__jpeg_multipliers *multipliers;
     int component;
     bool is_dropped; /* its samples are not wanted in any MCU */
