@@ -7,8 +7,9 @@
 #include <jpeglib.h>
 
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
-#define SIDE_MAX 70
-#define ROW_MAX (4 * 256)
+#define SMALL_SIDE_MAX 70
+#define LARGE_EVERY 400
+#define ROW_MAX (3 * JPEG_SIDE_MAX)
 #define ADOBE_MARKER 0xee
 /* From the marker to the transform. */
 #define ADOBE_TRANSFORM 15
@@ -249,8 +250,13 @@ static void pick_restarts(jpeg_source *source, uint64_t *state)
 jpeg_source jpeg_source_pick(uint64_t index)
 {
     uint64_t state = index * 2 + 1;
-    jpeg_source source = {.width = 1 + (int)(index % SIDE_MAX),
-                          .height = 1 + (int)(index / SIDE_MAX % SIDE_MAX)};
+    jpeg_source source = {
+        .width = 1 + (int)(index % SMALL_SIDE_MAX),
+        .height = 1 + (int)(index / SMALL_SIDE_MAX % SMALL_SIDE_MAX)};
+    if (index % LARGE_EVERY == LARGE_EVERY - 1) {
+        source.width = 1 + jpeg_random_below(&state, JPEG_SIDE_MAX);
+        source.height = 1 + jpeg_random_below(&state, JPEG_SIDE_MAX);
+    }
     pick_sampling(&source, &state);
     pick_restarts(&source, &state);
     source.quality = 1 + jpeg_random_below(&state, 100);

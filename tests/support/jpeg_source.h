@@ -58,8 +58,10 @@ made_jpeg jpeg_source_make(const jpeg_source *source);
 
 /*
  * A source chosen by `index`: its sampling, markers, restarts, quality, content
- * and seed. Any 4900 successive ones have each size from 1 x 1 to 70 x 70.
+ * and seed. 4900 successive ones have each size from 1 x 1 to 70 x 70, but of
+ * 400 one is larger.
  */
+enum { JPEG_SIDE_MAX = 340 };
 jpeg_source jpeg_source_pick(uint64_t index);
 
 enum { JPEG_SOURCE_TEXT = 256 };

@@ -16,7 +16,7 @@
 
 #define IMAGES (IS_SANITIZED ? 12000 : 100000)
 #define CHUNKS 100
-#define PIXEL_BYTES_MAX (70 * 70 * 3)
+#define PIXEL_BYTES_MAX (JPEG_SIDE_MAX * JPEG_SIDE_MAX * 3)
 #define COLORS 3
 
 /* libjpeg's pixels of an image. */
