@@ -25,14 +25,6 @@ int leat__pipeline_lexer_fail(leat__pipeline_lexer *in, const char *where,
     return leat_error(LEAT_EINVAL, "%s", line);
 }
 
-int leat__pipeline_lexer_locate(leat__pipeline_lexer *in, const char *where,
-                                int status)
-{
-    if (status == LEAT_EINVAL && !in->fault)
-        in->fault = where;
-    return status;
-}
-
 void leat__pipeline_lexer_skip_blanks(leat__pipeline_lexer *in)
 {
     while (leat__is_blank(*in->at))

@@ -9,6 +9,8 @@
 #ifndef LEAT_PIPELINE_PIPELINE_LEXER_H
 #define LEAT_PIPELINE_PIPELINE_LEXER_H
 
+#include <leat/status.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -45,8 +47,13 @@ int leat__pipeline_lexer_fail(leat__pipeline_lexer *in, const char *where,
 
 /* The error of an inner function is at `where`, unless it is inside. Returns
  * `status`. */
-int leat__pipeline_lexer_locate(leat__pipeline_lexer *in, const char *where,
-                                int status);
+static inline int leat__pipeline_lexer_locate(leat__pipeline_lexer *in,
+                                              const char *where, int status)
+{
+    if (status == LEAT_EINVAL && !in->fault)
+        in->fault = where;
+    return status;
+}
 
 void leat__pipeline_lexer_skip_blanks(leat__pipeline_lexer *in);
 

@@ -18,8 +18,9 @@ void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
     out->storage = storage;
     out->is_cold = storage && leat__mapped_file_may_block(&storage->file);
     out->levels = map->meta.depth - 1;
-    out->use = (leat__lmdb_page_use){
-        .name = map->name, .bits = met, .borrows_bits = true};
+    out->use.name = map->name;
+    out->use.bits = met;
+    out->use.borrows_bits = true;
 }
 
 int leat__lmdb_recovery_init(leat__lmdb_recovery *out,
