@@ -27,32 +27,32 @@ typedef struct trainer {
 } trainer;
 
 /* On a GPU this is where kernels are launched, on a stream given to forward. */
-static int work(trainer *self)
+static int work(trainer *one)
 {
-    leat_blob *labels = leat_data_layer_top(self->layer, 1);
+    leat_blob *labels = leat_data_layer_top(one->layer, 1);
     const float *label = labels ? leat_blob_cpu_data(labels) : NULL;
     if (!label)
         return LEAT_EINVAL;
     for (int64_t i = 0; i < leat_blob_count(labels); i++)
-        self->sum += label[i];
+        one->sum += label[i];
     return LEAT_OK;
 }
 
 /* Who fails goes on meeting the others, who are told by their own forward. */
 static void *train(void *argument)
 {
-    trainer *self = argument;
+    trainer *one = argument;
     int status = LEAT_OK;
-    for (int step = 0; step < self->steps; step++) {
+    for (int step = 0; step < one->steps; step++) {
         if (!status)
-            status = leat_data_layer_forward(self->layer, NULL, 0, LEAT_HOST);
+            status = leat_data_layer_forward(one->layer, NULL, 0, LEAT_HOST);
         if (!status)
-            status = work(self);
-        if (status && !self->error[0])
-            snprintf(self->error, sizeof(self->error), "%s",
+            status = work(one);
+        if (status && !one->error[0])
+            snprintf(one->error, sizeof(one->error), "%s",
                      status == LEAT_END ? "the data has ended"
                                         : leat_last_error());
-        pthread_barrier_wait(self->meeting);
+        pthread_barrier_wait(one->meeting);
     }
     return NULL;
 }

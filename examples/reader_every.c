@@ -26,20 +26,20 @@ static int every_fields(leat_reader *reader, const leat_field_spec **out,
 static int every_read_at(leat_reader *reader, const leat_position at[],
                          leat_sample *const out[], int n, int *got)
 {
-    every_reader *self = (every_reader *)reader;
+    every_reader *every = (every_reader *)reader;
     leat_position mapped[AT_ONCE];
     n = n < AT_ONCE ? n : AT_ONCE;
     for (int i = 0; i < n; i++)
-        mapped[i] = (leat_position){at[i].epoch, at[i].index * self->step};
-    return leat_reader_pull_at(self->upstream, mapped, out, n, got);
+        mapped[i] = (leat_position){at[i].epoch, at[i].index * every->step};
+    return leat_reader_pull_at(every->upstream, mapped, out, n, got);
 }
 
 static void every_advise(leat_reader *reader, const leat_position at[], int n)
 {
-    every_reader *self = (every_reader *)reader;
+    every_reader *every = (every_reader *)reader;
     for (int i = 0; i < n; i++) {
-        const leat_position mapped = {at[i].epoch, at[i].index * self->step};
-        leat_reader_advise(self->upstream, &mapped, 1);
+        const leat_position mapped = {at[i].epoch, at[i].index * every->step};
+        leat_reader_advise(every->upstream, &mapped, 1);
     }
 }
 
@@ -51,29 +51,29 @@ static int every_may_block(leat_reader *reader)
 static int every_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
-    every_reader *self = (every_reader *)reader;
+    every_reader *every = (every_reader *)reader;
     leat_position at[AT_ONCE];
-    int64_t left = self->count - self->next.index;
+    int64_t left = every->count - every->next.index;
     if (left == 0)
         return LEAT_END;
     n = n < AT_ONCE ? n : AT_ONCE;
     n = n < left ? n : (int)left;
     for (int i = 0; i < n; i++)
-        at[i] = (leat_position){self->next.epoch, self->next.index + i};
+        at[i] = (leat_position){every->next.epoch, every->next.index + i};
     int status = every_read_at(reader, at, out, n, got);
-    self->next.index += *got + (status == LEAT_EDATA);
+    every->next.index += *got + (status == LEAT_EDATA);
     return status;
 }
 
 static int every_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
-    every_reader *self = (every_reader *)reader;
+    every_reader *every = (every_reader *)reader;
     (void)mark;
-    if (position.index > self->count)
+    if (position.index > every->count)
         return leat_error(LEAT_EINVAL, "position %lld: expected 0 to %lld",
-                          (long long)position.index, (long long)self->count);
-    self->next = position;
+                          (long long)position.index, (long long)every->count);
+    every->next = position;
     return LEAT_OK;
 }
 
@@ -132,14 +132,14 @@ static int every_open(const leat_open *open, leat_reader **out)
     int status = leat_reader_count(open->upstream[0], &count);
     if (status)
         return status;
-    every_reader *self = calloc(1, sizeof(*self));
-    if (!self)
+    every_reader *every = calloc(1, sizeof(*every));
+    if (!every)
         return leat_error(LEAT_ENOMEM, "no memory for a reader");
-    self->reader.ops = &every_ops;
-    self->upstream = open->upstream[0];
-    self->step = step;
-    self->count = (count + step - 1) / step;
-    *out = &self->reader;
+    every->reader.ops = &every_ops;
+    every->upstream = open->upstream[0];
+    every->step = step;
+    every->count = (count + step - 1) / step;
+    *out = &every->reader;
     return LEAT_OK;
 }
 

@@ -25,48 +25,49 @@ typedef struct fixed_reader {
     atomic_int cancelled;
 } fixed_reader;
 
-static int bad_record(const fixed_reader *self, int status, int64_t record,
+static int bad_record(const fixed_reader *fixed, int status, int64_t record,
                       const char *what)
 {
-    return leat_error(status, "%s: record %lld: %s", self->path,
+    return leat_error(status, "%s: record %lld: %s", fixed->path,
                       (long long)record, what);
 }
 
-static int read_bytes(const fixed_reader *self, int64_t record,
+static int read_bytes(const fixed_reader *fixed, int64_t record,
                       unsigned char *to)
 {
     int64_t done = 0;
-    while (done < self->record_size) {
+    while (done < fixed->record_size) {
         ssize_t n =
-            pread(self->file, to + done, (size_t)(self->record_size - done),
-                  (off_t)(record * self->record_size + done));
+            pread(fixed->file, to + done, (size_t)(fixed->record_size - done),
+                  (off_t)(record * fixed->record_size + done));
         if (n < 0 && errno != EINTR)
-            return bad_record(self, LEAT_EIO, record, strerror(errno));
+            return bad_record(fixed, LEAT_EIO, record, strerror(errno));
         if (n == 0)
-            return bad_record(self, LEAT_EIO, record, "the file has shrunk");
+            return bad_record(fixed, LEAT_EIO, record, "the file has shrunk");
         done += n > 0 ? n : 0;
     }
     return LEAT_OK;
 }
 
 /* Straight into the sample's own buffer, where its fields then point. */
-static int read_record(fixed_reader *self, int64_t record, leat_sample *sample)
+static int read_record(fixed_reader *fixed, int64_t record, leat_sample *sample)
 {
-    sample->from.source = self->path;
+    sample->from.source = fixed->path;
     sample->from.record = record;
     sample->stable = 0;
-    if (atomic_load(&self->cancelled))
-        return bad_record(self, LEAT_ECANCELLED, record, "cancelled");
-    unsigned char *buffer = leat_sample_take(sample, (size_t)self->record_size);
+    if (atomic_load(&fixed->cancelled))
+        return bad_record(fixed, LEAT_ECANCELLED, record, "cancelled");
+    unsigned char *buffer =
+        leat_sample_take(sample, (size_t)fixed->record_size);
     if (!buffer)
         return LEAT_ENOMEM;
-    int status = read_bytes(self, record, buffer);
+    int status = read_bytes(fixed, record, buffer);
     if (status)
         return status;
-    if (buffer[0] >= self->classes)
-        return bad_record(self, LEAT_EDATA, record, "no such label");
+    if (buffer[0] >= fixed->classes)
+        return bad_record(fixed, LEAT_EDATA, record, "no such label");
     status = leat_sample_set(sample, sample->nfields, LEAT_UINT8, 3,
-                             self->spec[0].shape, buffer + 1);
+                             fixed->spec[0].shape, buffer + 1);
     return status ? status
                   : leat_sample_set(sample, sample->nfields, LEAT_UINT8, 0,
                                     NULL, buffer);
@@ -90,12 +91,12 @@ static int fixed_read_at(leat_reader *reader, const leat_position at[],
 static int fixed_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
-    fixed_reader *self = (fixed_reader *)reader;
+    fixed_reader *fixed = (fixed_reader *)reader;
     (void)n;
-    if (self->next.index == self->count)
+    if (fixed->next.index == fixed->count)
         return LEAT_END;
-    int status = fixed_read_at(reader, &self->next, out, 1, got);
-    self->next.index += status == LEAT_OK || status == LEAT_EDATA;
+    int status = fixed_read_at(reader, &fixed->next, out, 1, got);
+    fixed->next.index += status == LEAT_OK || status == LEAT_EDATA;
     return status;
 }
 
@@ -110,12 +111,12 @@ static int fixed_fields(leat_reader *reader, const leat_field_spec **out,
 static int fixed_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
-    fixed_reader *self = (fixed_reader *)reader;
+    fixed_reader *fixed = (fixed_reader *)reader;
     (void)mark;
-    if (position.index > self->count)
+    if (position.index > fixed->count)
         return leat_error(LEAT_EINVAL, "position %lld: expected 0 to %lld",
-                          (long long)position.index, (long long)self->count);
-    self->next = position;
+                          (long long)position.index, (long long)fixed->count);
+    fixed->next = position;
     return LEAT_OK;
 }
 
@@ -128,21 +129,21 @@ static int fixed_count(leat_reader *reader, int64_t *out)
 /* What tells this data set from another; the place in it is the layer's. */
 static int fixed_save(leat_reader *reader, leat_token *token)
 {
-    const fixed_reader *self = (const fixed_reader *)reader;
-    const int64_t identity[2] = {self->count, self->record_size};
+    const fixed_reader *fixed = (const fixed_reader *)reader;
+    const int64_t identity[2] = {fixed->count, fixed->record_size};
     return leat_token_put(token, identity, sizeof(identity));
 }
 
 static int fixed_restore(leat_reader *reader, leat_token *token)
 {
-    const fixed_reader *self = (const fixed_reader *)reader;
+    const fixed_reader *fixed = (const fixed_reader *)reader;
     int64_t identity[2];
     int status = leat_token_get(token, identity, sizeof(identity));
     if (status)
         return status;
-    if (identity[0] != self->count || identity[1] != self->record_size)
+    if (identity[0] != fixed->count || identity[1] != fixed->record_size)
         return leat_error(LEAT_EINVAL, "%s: the token is of another file",
-                          self->path);
+                          fixed->path);
     return fixed_seek(reader, (leat_position){0, 0}, NULL);
 }
 
@@ -153,9 +154,9 @@ static void fixed_cancel(leat_reader *reader)
 
 static void fixed_close(leat_reader *reader)
 {
-    const fixed_reader *self = (const fixed_reader *)reader;
-    if (self->file >= 0)
-        close(self->file); /* only read from */
+    const fixed_reader *fixed = (const fixed_reader *)reader;
+    if (fixed->file >= 0)
+        close(fixed->file); /* only read from */
     free(reader);
 }
 
@@ -174,50 +175,51 @@ static const leat_reader_ops fixed_ops = {
 };
 
 /* The shape is told, and with it the size of a record. */
-static void read_arguments(fixed_reader *self, const leat_args *args)
+static void read_arguments(fixed_reader *fixed, const leat_args *args)
 {
     static const char *const names[] = {"channels", "height", "width"};
-    leat_field_spec *data = &self->spec[0];
+    leat_field_spec *data = &fixed->spec[0];
     *data = (leat_field_spec){.name = "data", .dtype = LEAT_UINT8, .ndim = 3};
-    self->spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_UINT8};
-    self->path = leat_args_at(args, 0);
-    self->classes = leat_args_number(args, "classes");
-    self->record_size = 1;
+    fixed->spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_UINT8};
+    fixed->path = leat_args_at(args, 0);
+    fixed->classes = leat_args_number(args, "classes");
+    fixed->record_size = 1;
     for (int i = 0; i < 3; i++) {
         data->shape[i] = leat_args_number(args, names[i]);
-        self->record_size *= data->shape[i];
+        fixed->record_size *= data->shape[i];
     }
-    self->record_size += 1;
+    fixed->record_size += 1;
 }
 
-static int open_file(fixed_reader *self)
+static int open_file(fixed_reader *fixed)
 {
     struct stat found;
-    self->file = open(self->path, O_RDONLY | O_CLOEXEC);
-    if (self->file < 0 || fstat(self->file, &found) != 0)
-        return leat_error(LEAT_EIO, "%s: %s", self->path, strerror(errno));
-    self->count = found.st_size / self->record_size;
-    if (found.st_size % self->record_size)
-        return leat_error(
-            LEAT_EFORMAT, "%s: %lld bytes are not a number of records of %lld",
-            self->path, (long long)found.st_size, (long long)self->record_size);
+    fixed->file = open(fixed->path, O_RDONLY | O_CLOEXEC);
+    if (fixed->file < 0 || fstat(fixed->file, &found) != 0)
+        return leat_error(LEAT_EIO, "%s: %s", fixed->path, strerror(errno));
+    fixed->count = found.st_size / fixed->record_size;
+    if (found.st_size % fixed->record_size)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: %lld bytes are not a number of records of %lld",
+                          fixed->path, (long long)found.st_size,
+                          (long long)fixed->record_size);
     return LEAT_OK;
 }
 
 static int fixed_open(const leat_open *open, leat_reader **out)
 {
-    fixed_reader *self = calloc(1, sizeof(*self));
-    if (!self)
+    fixed_reader *fixed = calloc(1, sizeof(*fixed));
+    if (!fixed)
         return leat_error(LEAT_ENOMEM, "no memory for a reader");
-    self->reader.ops = &fixed_ops;
-    self->file = -1;
-    read_arguments(self, open->args);
-    int status = open_file(self);
+    fixed->reader.ops = &fixed_ops;
+    fixed->file = -1;
+    read_arguments(fixed, open->args);
+    int status = open_file(fixed);
     if (status) {
-        fixed_close(&self->reader);
+        fixed_close(&fixed->reader);
         return status;
     }
-    *out = &self->reader;
+    *out = &fixed->reader;
     return LEAT_OK;
 }
 

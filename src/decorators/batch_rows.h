@@ -15,12 +15,12 @@ typedef struct leat__batch_rows {
 } leat__batch_rows;
 
 /* Plans for batches of these fields. Errors: LEAT_EINVAL. */
-int leat__batch_rows_plan(leat__batch_rows *self, const leat_field_spec *in,
+int leat__batch_rows_plan(leat__batch_rows *cutter, const leat_field_spec *in,
                           int n);
 
 /* Counts the rows of a batch. Errors: LEAT_EDATA where a field has not as many
  * as the others. Any threads. */
-int leat__batch_rows_count(const leat__batch_rows *self,
+int leat__batch_rows_count(const leat__batch_rows *cutter,
                            const leat_sample *batch, int64_t *out);
 
 /*
@@ -28,7 +28,7 @@ int leat__batch_rows_count(const leat__batch_rows *self,
  * where it is, the rest copied. Errors: LEAT_ENOMEM; LEAT_EINVAL without room
  * for the fields. Any threads.
  */
-int leat__batch_rows_give(const leat__batch_rows *self,
+int leat__batch_rows_give(const leat__batch_rows *cutter,
                           const leat_sample *batch, int64_t row,
                           leat_sample *out);
 

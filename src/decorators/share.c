@@ -38,33 +38,33 @@ static share_reader *reader_of(leat_reader *reader)
     return (share_reader *)reader;
 }
 
-static int check_running(const share_reader *self)
+static int check_running(const share_reader *share)
 {
-    if (!atomic_load(&self->cancelled))
+    if (!atomic_load(&share->cancelled))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "share: reading was cancelled");
 }
 
 /* Waits until no other caller calls the shared reader. */
-static int begin_call(share_reader *self)
+static int begin_call(share_reader *share)
 {
-    leat__shared_reader *shared = self->shared;
+    leat__shared_reader *shared = share->shared;
     pthread_mutex_lock(&shared->lock);
     int64_t begun = shared->caller ? leat__clock_now() : 0;
-    while (shared->caller && !atomic_load(&self->cancelled))
+    while (shared->caller && !atomic_load(&share->cancelled))
         pthread_cond_wait(&shared->idle, &shared->lock);
-    int status = check_running(self);
+    int status = check_running(share);
     if (!status)
-        shared->caller = self;
+        shared->caller = share;
     pthread_mutex_unlock(&shared->lock);
     if (begun)
-        leat_reader_add_blocked(&self->reader, leat__clock_now() - begun);
+        leat_reader_add_blocked(&share->reader, leat__clock_now() - begun);
     return status;
 }
 
-static void end_call(share_reader *self)
+static void end_call(share_reader *share)
 {
-    leat__shared_reader *shared = self->shared;
+    leat__shared_reader *shared = share->shared;
     pthread_mutex_lock(&shared->lock);
     shared->caller = NULL;
     pthread_mutex_unlock(&shared->lock);
@@ -86,18 +86,18 @@ static int begin_pass(leat__shared_reader *shared)
 }
 
 /* Leads to a pass that may have samples for this caller. */
-static int find_pass(share_reader *self)
+static int find_pass(share_reader *share)
 {
-    leat__shared_reader *shared = self->shared;
-    if (self->given > 0)
-        return self->pass == shared->pass && !shared->has_ended ? LEAT_OK
-                                                                : LEAT_END;
+    leat__shared_reader *shared = share->shared;
+    if (share->given > 0)
+        return share->pass == shared->pass && !shared->has_ended ? LEAT_OK
+                                                                 : LEAT_END;
     if (shared->has_ended) {
         int status = shared->given > 0 ? begin_pass(shared) : LEAT_END;
         if (status)
             return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
     }
-    self->pass = shared->pass;
+    share->pass = shared->pass;
     return LEAT_OK;
 }
 
@@ -112,32 +112,32 @@ static void defer(leat_sample *const out[], int n)
     }
 }
 
-static int pull(share_reader *self, leat_sample *const out[], int n, int *got)
+static int pull(share_reader *share, leat_sample *const out[], int n, int *got)
 {
-    leat__shared_reader *shared = self->shared;
+    leat__shared_reader *shared = share->shared;
     int status;
     do {
-        status = find_pass(self);
+        status = find_pass(share);
         if (status)
             return status;
         status = leat_reader_pull(shared->reader, out, n, got);
         shared->has_ended = status == LEAT_END;
-    } while (status == LEAT_END && self->given == 0);
+    } while (status == LEAT_END && share->given == 0);
     int taken = *got + (status == LEAT_EDATA);
     shared->given += taken;
-    self->given += taken;
+    share->given += taken;
     return status;
 }
 
 static int share_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
-    share_reader *self = reader_of(reader);
-    int status = begin_call(self);
+    share_reader *share = reader_of(reader);
+    int status = begin_call(share);
     if (status)
         return status;
-    status = pull(self, out, n, got);
-    end_call(self);
+    status = pull(share, out, n, got);
+    end_call(share);
     defer(out, *got);
     return status;
 }
@@ -146,16 +146,16 @@ static int share_next(leat_reader *reader, leat_sample *const out[], int n,
 static int share_materialize(leat_reader *reader, leat_sample *const out[],
                              int n, int *got)
 {
-    share_reader *self = reader_of(reader);
+    share_reader *share = reader_of(reader);
     int own = n > 0 ? out[0]->deferred : 0;
-    int status = check_running(self);
+    int status = check_running(share);
     if (status)
         return status;
     for (int i = 0; i < n; i++) {
         out[i]->deferred = (int)(out[i]->route % DEPTHS);
         out[i]->route /= DEPTHS;
     }
-    status = leat_reader_materialize(self->shared->reader, out, n, got);
+    status = leat_reader_materialize(share->shared->reader, out, n, got);
     for (int i = *got + 1; i < n; i++) {
         leat_sample_push_route(out[i], out[i]->deferred, DEPTHS);
         out[i]->deferred = own;
@@ -166,42 +166,42 @@ static int share_materialize(leat_reader *reader, leat_sample *const out[],
 static int share_fields(leat_reader *reader, const leat_field_spec **out,
                         int *n)
 {
-    share_reader *self = reader_of(reader);
-    int status = begin_call(self);
+    share_reader *share = reader_of(reader);
+    int status = begin_call(share);
     if (status)
         return status;
-    status = leat_reader_fields(self->shared->reader, out, n);
-    end_call(self);
+    status = leat_reader_fields(share->shared->reader, out, n);
+    end_call(share);
     return status;
 }
 
 static int share_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
-    share_reader *self = reader_of(reader);
-    leat__shared_reader *shared = self->shared;
+    share_reader *share = reader_of(reader);
+    leat__shared_reader *shared = share->shared;
     (void)mark;
     if (position.index > 0)
         return leat_error(LEAT_EUNSUPPORTED,
                           "share: what other callers read is not found again");
-    int status = begin_call(self);
+    int status = begin_call(share);
     if (status)
         return status;
-    if (self->given > 0 && self->pass == shared->pass)
+    if (share->given > 0 && share->pass == shared->pass)
         status = begin_pass(shared);
     if (!status)
-        self->given = 0;
-    end_call(self);
+        share->given = 0;
+    end_call(share);
     return status;
 }
 
 static void share_cancel(leat_reader *reader)
 {
-    share_reader *self = reader_of(reader);
-    leat__shared_reader *shared = self->shared;
+    share_reader *share = reader_of(reader);
+    leat__shared_reader *shared = share->shared;
     pthread_mutex_lock(&shared->lock);
-    atomic_store(&self->cancelled, true);
-    bool calls = shared->caller == self;
+    atomic_store(&share->cancelled, true);
+    bool calls = shared->caller == share;
     pthread_cond_broadcast(&shared->idle);
     pthread_mutex_unlock(&shared->lock);
     if (calls && shared->may_wait)
@@ -266,16 +266,16 @@ static int share_open(const leat_open *open, leat_reader **out)
     int status = check_open(open);
     if (status)
         return status;
-    share_reader *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    share_reader *share = leat__alloc_zero(1, sizeof(*share));
+    if (!share)
         return LEAT_ENOMEM;
-    self->reader.ops = &share_ops;
-    status = leat__workspace_open(open, &self->shared);
+    share->reader.ops = &share_ops;
+    status = leat__workspace_open(open, &share->shared);
     if (status) {
-        leat__free(self);
+        leat__free(share);
         return status;
     }
-    *out = &self->reader;
+    *out = &share->reader;
     return LEAT_OK;
 }
 

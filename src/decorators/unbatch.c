@@ -33,82 +33,82 @@ typedef struct unbatch_reader {
     leat_token begin; /* the mark in front of the batch */
 } unbatch_reader;
 
-static leat_reader *upstream_of(const unbatch_reader *self)
+static leat_reader *upstream_of(const unbatch_reader *unbatch)
 {
-    return self->decorator.upstream[0];
+    return unbatch->decorator.upstream[0];
 }
 
-static int plan(unbatch_reader *self)
+static int plan(unbatch_reader *unbatch)
 {
     const leat_field_spec *in;
     int n;
-    if (self->is_planned)
+    if (unbatch->is_planned)
         return LEAT_OK;
-    int status = leat_reader_fields(upstream_of(self), &in, &n);
+    int status = leat_reader_fields(upstream_of(unbatch), &in, &n);
     if (!status)
-        status = leat__batch_rows_plan(&self->rows, in, n);
-    self->is_planned = !status;
+        status = leat__batch_rows_plan(&unbatch->rows, in, n);
+    unbatch->is_planned = !status;
     return status;
 }
 
 /* The next batch. One that is bad has as many bad rows as are promised. */
-static int load(unbatch_reader *self)
+static int load(unbatch_reader *unbatch)
 {
-    leat_reader *upstream = upstream_of(self);
-    leat_sample *held = &self->held;
+    leat_reader *upstream = upstream_of(unbatch);
+    leat_sample *held = &unbatch->held;
     int got;
     int64_t rows = 0;
-    self->begin.size = 0;
+    unbatch->begin.size = 0;
     int status = LEAT_OK;
-    if (leat_reader_has_mark(&self->decorator.reader))
-        status = leat_reader_mark(upstream, &self->begin);
+    if (leat_reader_has_mark(&unbatch->decorator.reader))
+        status = leat_reader_mark(upstream, &unbatch->begin);
     leat_sample_clear(held);
-    self->row = self->nrows = 0;
+    unbatch->row = unbatch->nrows = 0;
     if (!status)
         status = leat_reader_pull(upstream, &held, 1, &got);
     if (!status)
         status = leat_reader_materialize(upstream, &held, 1, &got);
     if (!status)
-        status = leat__batch_rows_count(&self->rows, held, &rows);
-    atomic_store_explicit(&self->bytes, (int64_t)held->buffer_size,
+        status = leat__batch_rows_count(&unbatch->rows, held, &rows);
+    atomic_store_explicit(&unbatch->bytes, (int64_t)held->buffer_size,
                           memory_order_relaxed);
-    self->is_bad = status == LEAT_EDATA;
-    if (status && !self->is_bad)
+    unbatch->is_bad = status == LEAT_EDATA;
+    if (status && !unbatch->is_bad)
         return status;
-    if (self->is_bad) {
-        leat__error_save(self->line);
-        rows = self->rows.per_batch >= 0 ? self->rows.per_batch : 1;
+    if (unbatch->is_bad) {
+        leat__error_save(unbatch->line);
+        rows = unbatch->rows.per_batch >= 0 ? unbatch->rows.per_batch : 1;
     }
-    self->nrows = rows;
-    self->row = self->first;
-    self->first = 0;
-    if (self->row <= rows)
+    unbatch->nrows = rows;
+    unbatch->row = unbatch->first;
+    unbatch->first = 0;
+    if (unbatch->row <= rows)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "unbatch: there is no row %lld in a batch "
                       "of %lld: the mark is of other data",
-                      (long long)self->row, (long long)rows);
+                      (long long)unbatch->row, (long long)rows);
 }
 
 static int unbatch_next(leat_reader *reader, leat_sample *const out[], int n,
                         int *got)
 {
-    unbatch_reader *self = (unbatch_reader *)reader;
-    int status = plan(self);
+    unbatch_reader *unbatch = (unbatch_reader *)reader;
+    int status = plan(unbatch);
     while (*got < n && !status) {
-        status = leat__decorator_check_running(&self->decorator);
-        while (!status && self->row == self->nrows)
-            status = load(self);
+        status = leat__decorator_check_running(&unbatch->decorator);
+        while (!status && unbatch->row == unbatch->nrows)
+            status = load(unbatch);
         if (status)
             break;
-        if (self->is_bad) {
-            self->row++;
-            (void)leat__grouping_name(&self->held, false, out[*got]);
-            return leat_error(LEAT_EDATA, "%s", self->line);
+        if (unbatch->is_bad) {
+            unbatch->row++;
+            (void)leat__grouping_name(&unbatch->held, false, out[*got]);
+            return leat_error(LEAT_EDATA, "%s", unbatch->line);
         }
-        status = leat__batch_rows_give(&self->rows, &self->held, self->row,
-                                       out[*got]);
-        self->row += !status;
+        status = leat__batch_rows_give(&unbatch->rows, &unbatch->held,
+                                       unbatch->row, out[*got]);
+        unbatch->row += !status;
         *got += !status;
     }
     return status;
@@ -117,14 +117,14 @@ static int unbatch_next(leat_reader *reader, leat_sample *const out[], int n,
 /* Rows that are passed by are not copied; those of a bad batch count, too. */
 static int unbatch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
-    unbatch_reader *self = (unbatch_reader *)reader;
-    int status = plan(self);
+    unbatch_reader *unbatch = (unbatch_reader *)reader;
+    int status = plan(unbatch);
     while (*skipped < n && !status) {
-        int64_t rows = self->nrows - self->row, most = n - *skipped;
-        self->row += rows < most ? rows : most;
+        int64_t rows = unbatch->nrows - unbatch->row, most = n - *skipped;
+        unbatch->row += rows < most ? rows : most;
         *skipped += rows < most ? rows : most;
         if (*skipped < n)
-            status = load(self);
+            status = load(unbatch);
     }
     return status;
 }
@@ -132,38 +132,38 @@ static int unbatch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 static int unbatch_fields(leat_reader *reader, const leat_field_spec **out,
                           int *n)
 {
-    unbatch_reader *self = (unbatch_reader *)reader;
-    int status = plan(self);
+    unbatch_reader *unbatch = (unbatch_reader *)reader;
+    int status = plan(unbatch);
     if (status)
         return status;
-    *out = self->rows.spec;
-    *n = self->rows.n;
+    *out = unbatch->rows.spec;
+    *n = unbatch->rows.n;
     return LEAT_OK;
 }
 
-static void begin_at(unbatch_reader *self, int64_t row)
+static void begin_at(unbatch_reader *unbatch, int64_t row)
 {
-    self->row = self->nrows = 0;
-    self->first = row;
+    unbatch->row = unbatch->nrows = 0;
+    unbatch->first = row;
 }
 
 /* By the mark: the batch, and the rows of it that were given. */
-static int seek_marked(unbatch_reader *self, leat_position position,
+static int seek_marked(unbatch_reader *unbatch, leat_position position,
                        leat_token *mark)
 {
     int64_t row = 0;
     const leat_position to = {position.epoch, 0};
-    int status = leat_reader_seek(upstream_of(self), to, mark);
+    int status = leat_reader_seek(upstream_of(unbatch), to, mark);
     if (!status)
         status = leat_token_get(mark, &row, sizeof(row));
     if (status)
         return status;
-    begin_at(self, row < 0 ? INT64_MAX : row);
+    begin_at(unbatch, row < 0 ? INT64_MAX : row);
     if (row == 0)
         return LEAT_OK;
-    status = plan(self);
+    status = plan(unbatch);
     if (!status)
-        status = load(self);
+        status = load(unbatch);
     if (status != LEAT_END)
         return status;
     return leat_error(LEAT_EINVAL, "unbatch: there is no batch: the mark is of "
@@ -173,32 +173,32 @@ static int seek_marked(unbatch_reader *self, leat_position position,
 static int unbatch_seek(leat_reader *reader, leat_position position,
                         leat_token *mark)
 {
-    unbatch_reader *self = (unbatch_reader *)reader;
+    unbatch_reader *unbatch = (unbatch_reader *)reader;
     if (mark)
-        return seek_marked(self, position, mark);
-    int status = position.index > 0 ? plan(self) : LEAT_OK;
+        return seek_marked(unbatch, position, mark);
+    int status = position.index > 0 ? plan(unbatch) : LEAT_OK;
     if (status)
         return status;
-    if (position.index > 0 && self->rows.per_batch < 1)
+    if (position.index > 0 && unbatch->rows.per_batch < 1)
         return leat_error(LEAT_EUNSUPPORTED,
                           "unbatch: rows before sample %lld are not known",
                           (long long)position.index);
-    int64_t rows = self->rows.per_batch > 0 ? self->rows.per_batch : 1;
+    int64_t rows = unbatch->rows.per_batch > 0 ? unbatch->rows.per_batch : 1;
     const leat_position to = {position.epoch, position.index / rows};
-    status = leat_reader_seek(upstream_of(self), to, NULL);
+    status = leat_reader_seek(upstream_of(unbatch), to, NULL);
     if (!status)
-        begin_at(self, position.index % rows);
+        begin_at(unbatch, position.index % rows);
     return status;
 }
 
 static int unbatch_mark(leat_reader *reader, leat_token *token)
 {
-    const unbatch_reader *self = (const unbatch_reader *)reader;
-    bool is_inside = self->row < self->nrows;
-    int64_t row = is_inside ? self->row : self->first;
-    int status =
-        is_inside ? leat_token_put(token, self->begin.bytes, self->begin.size)
-                  : leat_reader_mark(upstream_of(self), token);
+    const unbatch_reader *unbatch = (const unbatch_reader *)reader;
+    bool is_inside = unbatch->row < unbatch->nrows;
+    int64_t row = is_inside ? unbatch->row : unbatch->first;
+    int status = is_inside ? leat_token_put(token, unbatch->begin.bytes,
+                                            unbatch->begin.size)
+                           : leat_reader_mark(upstream_of(unbatch), token);
     return status ? status : leat_token_put(token, &row, sizeof(row));
 }
 
@@ -212,31 +212,33 @@ static int unbatch_restore(leat_reader *reader, leat_token *token)
 
 static int unbatch_count(leat_reader *reader, int64_t *out)
 {
-    const unbatch_reader *self = (const unbatch_reader *)reader;
-    bool is_endless = self->samples > LEAT_ENDLESS / (self->rows.per_batch + 1);
-    *out = is_endless ? LEAT_ENDLESS : self->samples * self->rows.per_batch;
+    const unbatch_reader *unbatch = (const unbatch_reader *)reader;
+    bool is_endless =
+        unbatch->samples > LEAT_ENDLESS / (unbatch->rows.per_batch + 1);
+    *out =
+        is_endless ? LEAT_ENDLESS : unbatch->samples * unbatch->rows.per_batch;
     return LEAT_OK;
 }
 
 /* The rows of one batch, as many as follow each other. */
-static int read_rows(const unbatch_reader *self, const leat_position at[],
+static int read_rows(const unbatch_reader *unbatch, const leat_position at[],
                      leat_sample *const out[], int n, leat_sample *batch,
                      int *got)
 {
-    leat_reader *upstream = upstream_of(self);
+    leat_reader *upstream = upstream_of(unbatch);
     const leat_position from = {at[0].epoch,
-                                at[0].index / self->rows.per_batch};
+                                at[0].index / unbatch->rows.per_batch};
     int64_t rows;
     int some;
     int status = leat_reader_pull_at(upstream, &from, &batch, 1, &some);
     if (!status)
-        status = leat__batch_rows_count(&self->rows, batch, &rows);
+        status = leat__batch_rows_count(&unbatch->rows, batch, &rows);
     if (status == LEAT_EDATA)
         (void)leat__grouping_name(batch, false, out[0]);
     while (*got < n && !status && at[*got].epoch == from.epoch &&
-           at[*got].index / self->rows.per_batch == from.index) {
-        status = leat__batch_rows_give(&self->rows, batch,
-                                       at[*got].index % self->rows.per_batch,
+           at[*got].index / unbatch->rows.per_batch == from.index) {
+        status = leat__batch_rows_give(&unbatch->rows, batch,
+                                       at[*got].index % unbatch->rows.per_batch,
                                        out[*got]);
         *got += !status;
     }
@@ -246,46 +248,47 @@ static int read_rows(const unbatch_reader *self, const leat_position at[],
 static int unbatch_read_at(leat_reader *reader, const leat_position at[],
                            leat_sample *const out[], int n, int *got)
 {
-    unbatch_reader *self = (unbatch_reader *)reader;
-    leat__group *group = leat__group_pool_take(&self->pool);
+    unbatch_reader *unbatch = (unbatch_reader *)reader;
+    leat__group *group = leat__group_pool_take(&unbatch->pool);
     if (!group)
         return LEAT_ENOMEM;
-    int status = leat__group_clear(&self->pool, group, 0, 1);
+    int status = leat__group_clear(&unbatch->pool, group, 0, 1);
     if (!status)
-        status = read_rows(self, at, out, n, group->sample[0], got);
-    leat__group_pool_give_back(&self->pool, group);
+        status = read_rows(unbatch, at, out, n, group->sample[0], got);
+    leat__group_pool_give_back(&unbatch->pool, group);
     return status;
 }
 
 static void unbatch_advise(leat_reader *reader, const leat_position at[], int n)
 {
-    const unbatch_reader *self = (const unbatch_reader *)reader;
+    const unbatch_reader *unbatch = (const unbatch_reader *)reader;
     leat_position from[AT_ONCE];
     for (int i = 0, used = 0; i < n; i++) {
-        leat_position one = {at[i].epoch, at[i].index / self->rows.per_batch};
+        leat_position one = {at[i].epoch,
+                             at[i].index / unbatch->rows.per_batch};
         bool is_new = used == 0 || from[used - 1].epoch != one.epoch ||
                       from[used - 1].index != one.index;
         if (is_new)
             from[used++] = one;
         if (used < AT_ONCE && i + 1 < n)
             continue;
-        leat_reader_advise(upstream_of(self), from, used);
+        leat_reader_advise(upstream_of(unbatch), from, used);
         used = 0;
     }
 }
 
 static int64_t unbatch_memory(leat_reader *reader)
 {
-    unbatch_reader *self = (unbatch_reader *)reader;
-    return atomic_load_explicit(&self->bytes, memory_order_relaxed) +
-           atomic_load_explicit(&self->pool.bytes, memory_order_relaxed);
+    unbatch_reader *unbatch = (unbatch_reader *)reader;
+    return atomic_load_explicit(&unbatch->bytes, memory_order_relaxed) +
+           atomic_load_explicit(&unbatch->pool.bytes, memory_order_relaxed);
 }
 
-static void release(unbatch_reader *self)
+static void release(unbatch_reader *unbatch)
 {
-    leat__group_pool_finish(&self->pool);
-    leat_sample_finish(&self->held);
-    leat_token_finish(&self->begin);
+    leat__group_pool_finish(&unbatch->pool);
+    leat_sample_finish(&unbatch->held);
+    leat_token_finish(&unbatch->begin);
 }
 
 static void unbatch_close(leat_reader *reader)
@@ -319,40 +322,40 @@ static const leat_reader_ops unbatch_stream_ops = {
 };
 
 /* Random access where each sample has as many rows as the others. */
-static int choose(unbatch_reader *self)
+static int choose(unbatch_reader *unbatch)
 {
-    leat_reader *upstream = upstream_of(self);
+    leat_reader *upstream = upstream_of(unbatch);
     if (!leat_reader_is_random_access(upstream))
         return LEAT_OK;
-    int status = plan(self);
+    int status = plan(unbatch);
     if (!status)
-        status = leat_reader_count(upstream, &self->samples);
-    if (!status && self->rows.per_batch > 0)
-        self->decorator.reader.ops = &unbatch_ops;
+        status = leat_reader_count(upstream, &unbatch->samples);
+    if (!status && unbatch->rows.per_batch > 0)
+        unbatch->decorator.reader.ops = &unbatch_ops;
     return status;
 }
 
 static int unbatch_open(const leat_open *open, leat_reader **out)
 {
-    unbatch_reader *self =
-        leat__decorator_new(open, &unbatch_stream_ops, sizeof(*self));
-    if (!self)
+    unbatch_reader *unbatch =
+        leat__decorator_new(open, &unbatch_stream_ops, sizeof(*unbatch));
+    if (!unbatch)
         return LEAT_ENOMEM;
-    leat_sample_init(&self->held);
-    self->held.allocator = open->allocator;
-    leat_token_init(&self->begin);
+    leat_sample_init(&unbatch->held);
+    unbatch->held.allocator = open->allocator;
+    leat_token_init(&unbatch->begin);
     int status =
-        leat__group_pool_init(&self->pool, "unbatch", open->allocator, 1);
+        leat__group_pool_init(&unbatch->pool, "unbatch", open->allocator, 1);
     if (!status) {
-        status = choose(self);
+        status = choose(unbatch);
         if (status)
-            release(self);
+            release(unbatch);
     }
     if (status) {
-        leat__free(self);
+        leat__free(unbatch);
         return status;
     }
-    *out = &self->decorator.reader;
+    *out = &unbatch->decorator.reader;
     return LEAT_OK;
 }
 

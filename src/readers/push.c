@@ -4,8 +4,8 @@
  * DESIGN
  *
  * A ring of samples under one lock, with a condition for each end. A sample is
- * made self-contained by its sender before the lock is taken; in the lock it
- * only changes places with the one in the ring, so that buffers go round and
+ * made self-contained by its sender before the lock is taken; in the lock
+ * it only changes places with the one in the ring, so that buffers go round and
  * nothing is allocated once all have grown. A reader whose samples have another
  * allocator, or fields of other readers, takes it into one of its own first,
  * and copies it without the lock.
@@ -302,34 +302,34 @@ int leat_push_is_closed(leat_push *push)
     return closed;
 }
 
-static void wait_for_sample(leat__push_receiver *self)
+static void wait_for_sample(leat__push_receiver *receiver)
 {
-    leat_push *push = self->push;
+    leat_push *push = receiver->push;
     int64_t begun = leat__clock_now();
     push->waiting_readers++;
     pthread_cond_wait(&push->has_sample, &push->lock);
     push->waiting_readers--;
-    leat_reader_add_blocked(self->reader, leat__clock_now() - begun);
+    leat_reader_add_blocked(receiver->reader, leat__clock_now() - begun);
 }
 
 /* Under the lock: LEAT_OK once there is a sample of the reader's pass. */
-static int find_sample(leat__push_receiver *self)
+static int find_sample(leat__push_receiver *receiver)
 {
-    leat_push *push = self->push;
+    leat_push *push = receiver->push;
     for (;;) {
-        if (atomic_load(&self->cancelled))
+        if (atomic_load(&receiver->cancelled))
             return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
                               push->name);
         if (push->killed)
             return killed(push);
-        if (self->has_begun && self->pass != push->pass)
+        if (receiver->has_begun && receiver->pass != push->pass)
             return LEAT_END;
         if (push->n == 0 && !push->closed) {
-            wait_for_sample(self);
+            wait_for_sample(receiver);
             continue;
         }
-        self->pass = push->pass;
-        self->has_begun = true;
+        receiver->pass = push->pass;
+        receiver->has_begun = true;
         return push->n > 0 ? LEAT_OK : LEAT_END;
     }
 }
@@ -348,17 +348,17 @@ static bool can_exchange(const leat_push *push, const leat_sample *out)
            push->ring[push->first].allocator == out->allocator;
 }
 
-int leat__push_receive(leat__push_receiver *self, leat_sample *const out[],
+int leat__push_receive(leat__push_receiver *receiver, leat_sample *const out[],
                        int n, int *got)
 {
-    leat_push *push = self->push;
+    leat_push *push = receiver->push;
     pthread_mutex_lock(&push->lock);
-    int status = find_sample(self);
+    int status = find_sample(receiver);
     while (!status && push->n > 0 && *got < n && can_exchange(push, out[*got]))
         take(push, out[(*got)++]);
     if (!status && *got == 0) {
-        take(push, &self->taken);
-        self->has_sample = true;
+        take(push, &receiver->taken);
+        receiver->has_sample = true;
     }
     bool wakes = !status && push->waiting_senders > 0;
     pthread_mutex_unlock(&push->lock);
@@ -369,25 +369,25 @@ int leat__push_receive(leat__push_receiver *self, leat_sample *const out[],
     return status;
 }
 
-int leat__push_restart(leat__push_receiver *self)
+int leat__push_restart(leat__push_receiver *receiver)
 {
-    leat_push *push = self->push;
+    leat_push *push = receiver->push;
     pthread_mutex_lock(&push->lock);
-    bool has_begun = self->has_begun && self->pass == push->pass;
+    bool has_begun = receiver->has_begun && receiver->pass == push->pass;
     pthread_mutex_unlock(&push->lock);
     if (has_begun)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: a queue has a single pass, until it is reopened",
                           push->name);
-    self->has_begun = self->has_sample = false;
+    receiver->has_begun = receiver->has_sample = false;
     return LEAT_OK;
 }
 
-void leat__push_cancel(leat__push_receiver *self)
+void leat__push_cancel(leat__push_receiver *receiver)
 {
-    leat_push *push = self->push;
+    leat_push *push = receiver->push;
     pthread_mutex_lock(&push->lock);
-    atomic_store(&self->cancelled, true);
+    atomic_store(&receiver->cancelled, true);
     pthread_cond_broadcast(&push->has_sample);
     pthread_mutex_unlock(&push->lock);
 }

@@ -58,14 +58,14 @@ typedef struct leat__push_receiver {
  * is closed and empty. Errors: LEAT_ECANCELLED; after leat_push_kill its
  * status.
  */
-int leat__push_receive(leat__push_receiver *self, leat_sample *const out[],
+int leat__push_receive(leat__push_receiver *receiver, leat_sample *const out[],
                        int n, int *got);
 
 /* For the pass that the queue is in. LEAT_EUNSUPPORTED once it has begun to
  * read that. */
-int leat__push_restart(leat__push_receiver *self);
+int leat__push_restart(leat__push_receiver *receiver);
 
 /* Wakes it, for good. Any thread. */
-void leat__push_cancel(leat__push_receiver *self);
+void leat__push_cancel(leat__push_receiver *receiver);
 
 #endif

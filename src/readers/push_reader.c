@@ -24,15 +24,16 @@ static int push_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 }
 
 /* Appends `taken`, copied. */
-static int copy_taken(leat__push_receiver *self, leat_sample *out)
+static int copy_taken(leat__push_receiver *receiver, leat_sample *out)
 {
-    const leat_sample *taken = &self->taken;
+    const leat_sample *taken = &receiver->taken;
     int n = out->nfields;
     if (n + taken->nfields > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL,
                           "%s: a sample has %d fields, and %d are added: "
                           "expected at most %d in sum",
-                          self->push->name, n, taken->nfields, LEAT_MAX_FIELDS);
+                          receiver->push->name, n, taken->nfields,
+                          LEAT_MAX_FIELDS);
     memcpy(&out->field[n], taken->field,
            (size_t)taken->nfields * sizeof(out->field[0]));
     out->nfields += taken->nfields;
@@ -123,14 +124,14 @@ static const leat_reader_ops push_ops = {
 
 static int push_open(const leat_open *open, leat_reader **out)
 {
-    push_reader *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    push_reader *made = leat__alloc_zero(1, sizeof(*made));
+    if (!made)
         return LEAT_ENOMEM;
-    self->reader.ops = &push_ops;
-    self->receiver.reader = &self->reader;
-    self->receiver.push = (void *)(uintptr_t)leat_args_object(open->args);
-    leat_sample_init(&self->receiver.taken);
-    *out = &self->reader;
+    made->reader.ops = &push_ops;
+    made->receiver.reader = &made->reader;
+    made->receiver.push = (void *)(uintptr_t)leat_args_object(open->args);
+    leat_sample_init(&made->receiver.taken);
+    *out = &made->reader;
     return LEAT_OK;
 }
 

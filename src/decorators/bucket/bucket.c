@@ -11,13 +11,13 @@
 
 #include <stdio.h>
 
-static void release(leat__bucket_reader *self)
+static void release(leat__bucket_reader *sorter)
 {
-    for (int i = 0; self->bucket && i < self->n; i++)
-        leat_token_finish(&self->bucket[i].from.mark);
-    leat__free(self->bucket);
-    leat_token_finish(&self->begin.mark);
-    leat_token_finish(&self->first.mark);
+    for (int i = 0; sorter->bucket && i < sorter->n; i++)
+        leat_token_finish(&sorter->bucket[i].from.mark);
+    leat__free(sorter->bucket);
+    leat_token_finish(&sorter->begin.mark);
+    leat_token_finish(&sorter->first.mark);
 }
 
 static void bucket_close(leat_reader *reader)
@@ -93,42 +93,42 @@ static int read_buckets(const leat_args *args, int n, leat__bucket buckets[],
 }
 
 /* Whether the counts of all buckets fit into a mark. */
-static bool fit_mark(const leat__bucket_reader *self)
+static bool fit_mark(const leat__bucket_reader *sorter)
 {
     int bits = 0;
-    for (int i = 0; i < self->n; i++)
-        for (int left = self->bucket[i].size - 1; left > 0; left >>= 1)
+    for (int i = 0; i < sorter->n; i++)
+        for (int left = sorter->bucket[i].size - 1; left > 0; left >>= 1)
             bits++;
     return bits <= 8 * LEAT__BUCKET_COUNT_BYTES;
 }
 
-static bool has_one_size(const leat__bucket_reader *self)
+static bool has_one_size(const leat__bucket_reader *sorter)
 {
-    for (int i = 1; i < self->n; i++)
-        if (self->bucket[i].size != self->bucket[0].size)
+    for (int i = 1; i < sorter->n; i++)
+        if (sorter->bucket[i].size != sorter->bucket[0].size)
             return false;
     return true;
 }
 
-static int set_up(leat__bucket_reader *self, const leat_args *args,
+static int set_up(leat__bucket_reader *sorter, const leat_args *args,
                   leat__bucket *buckets, int n)
 {
-    leat__grouper *grouper = &self->grouper;
-    self->bucket = buckets;
-    self->n = n;
-    self->field_name = leat_args_get(args, "field");
-    self->pads_to_bounds = leat_args_number(args, "to_bound");
-    self->has_counts = fit_mark(self);
-    leat_token_init(&self->begin.mark);
-    leat_token_init(&self->first.mark);
+    leat__grouper *grouper = &sorter->grouper;
+    sorter->bucket = buckets;
+    sorter->n = n;
+    sorter->field_name = leat_args_get(args, "field");
+    sorter->pads_to_bounds = leat_args_number(args, "to_bound");
+    sorter->has_counts = fit_mark(sorter);
+    leat_token_init(&sorter->begin.mark);
+    leat_token_init(&sorter->first.mark);
     grouper->drops_last = leat_args_number(args, "drop_last");
     grouper->grouping.pads_all = true;
-    if (self->pads_to_bounds)
-        grouper->grouping.length_of = self->field_name;
-    if (grouper->drops_last && has_one_size(self))
+    if (sorter->pads_to_bounds)
+        grouper->grouping.length_of = sorter->field_name;
+    if (grouper->drops_last && has_one_size(sorter))
         grouper->grouping.samples = buckets[0].size;
-    self->input = leat__group_pool_take(&grouper->pool);
-    return self->input ? LEAT_OK : LEAT_ENOMEM;
+    sorter->input = leat__group_pool_take(&grouper->pool);
+    return sorter->input ? LEAT_OK : LEAT_ENOMEM;
 }
 
 static int bucket_open(const leat_open *open, leat_reader **out)
@@ -146,10 +146,10 @@ static int bucket_open(const leat_open *open, leat_reader **out)
         leat__free(buckets);
         return status;
     }
-    leat__bucket_reader *self = (leat__bucket_reader *)grouper;
-    status = set_up(self, open->args, buckets, n);
+    leat__bucket_reader *sorter = (leat__bucket_reader *)grouper;
+    status = set_up(sorter, open->args, buckets, n);
     if (status) {
-        release(self);
+        release(sorter);
         leat__grouper_free(grouper);
         return status;
     }

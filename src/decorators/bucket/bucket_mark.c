@@ -30,13 +30,13 @@ static uint32_t take_digit(unsigned char number[], uint32_t divisor)
 }
 
 /* Where samples that are held were read, or else all are. */
-static const leat__bucket_anchor *find_oldest(const leat__bucket_reader *self)
+static const leat__bucket_anchor *find_oldest(const leat__bucket_reader *sorter)
 {
-    const leat__bucket_anchor *oldest = &self->begin;
-    if (!self->has_counts)
-        return &self->first;
-    for (int i = 0; i < self->n; i++) {
-        const leat__bucket *one = &self->bucket[i];
+    const leat__bucket_anchor *oldest = &sorter->begin;
+    if (!sorter->has_counts)
+        return &sorter->first;
+    for (int i = 0; i < sorter->n; i++) {
+        const leat__bucket *one = &sorter->bucket[i];
         if (one->group && one->group->n > 0 && one->from.at < oldest->at)
             oldest = &one->from;
     }
@@ -45,53 +45,53 @@ static const leat__bucket_anchor *find_oldest(const leat__bucket_reader *self)
 
 int leat__bucket_mark(leat_reader *reader, leat_token *token)
 {
-    const leat__bucket_reader *self = leat__buckets_of(reader);
+    const leat__bucket_reader *sorter = leat__buckets_of(reader);
     unsigned char state[MARK_BYTES] = {0};
-    const leat__bucket_anchor *from = find_oldest(self);
-    bool is_fresh = self->first.mark.size == 0;
-    int64_t read = self->at - (self->input->n - self->sorted) - from->at;
+    const leat__bucket_anchor *from = find_oldest(sorter);
+    bool is_fresh = sorter->first.mark.size == 0;
+    int64_t read = sorter->at - (sorter->input->n - sorter->sorted) - from->at;
     if (is_fresh)
         read = 0;
     for (int i = 0; i < READ_BYTES; i++)
         state[i] = (unsigned char)(read >> 8 * i);
-    if (!self->has_counts)
-        append_digit(state + READ_BYTES, 1, (uint32_t)self->flushed);
-    for (int i = self->n - 1; i >= 0 && self->has_counts; i--) {
-        const leat__bucket *one = &self->bucket[i];
+    if (!sorter->has_counts)
+        append_digit(state + READ_BYTES, 1, (uint32_t)sorter->flushed);
+    for (int i = sorter->n - 1; i >= 0 && sorter->has_counts; i--) {
+        const leat__bucket *one = &sorter->bucket[i];
         append_digit(state + READ_BYTES, (uint32_t)one->size,
                      one->group ? (uint32_t)one->group->n : 0);
     }
     int status = is_fresh
-                     ? leat_reader_mark(leat__bucket_upstream(self), token)
+                     ? leat_reader_mark(leat__bucket_upstream(sorter), token)
                      : leat_token_put(token, from->mark.bytes, from->mark.size);
     return status ? status : leat_token_put(token, state, sizeof(state));
 }
 
 /* Nothing is held. */
-static void reset(leat__bucket_reader *self)
+static void reset(leat__bucket_reader *sorter)
 {
-    for (int i = 0; i < self->n; i++)
-        if (self->bucket[i].group)
-            self->bucket[i].group->n = 0;
-    self->input->n = self->sorted = 0;
-    self->was_short = false;
-    self->at = 0;
-    self->begin.at = 0;
-    self->first.mark.size = 0;
-    self->is_at_end = false;
-    self->flushed = 0;
+    for (int i = 0; i < sorter->n; i++)
+        if (sorter->bucket[i].group)
+            sorter->bucket[i].group->n = 0;
+    sorter->input->n = sorter->sorted = 0;
+    sorter->was_short = false;
+    sorter->at = 0;
+    sorter->begin.at = 0;
+    sorter->first.mark.size = 0;
+    sorter->is_at_end = false;
+    sorter->flushed = 0;
 }
 
 /* A sample that was held, or given, is read again. */
-static int put_again(leat__bucket_reader *self, leat__bucket *to)
+static int put_again(leat__bucket_reader *sorter, leat__bucket *to)
 {
-    int most = self->has_counts ? to->target : to->size;
+    int most = sorter->has_counts ? to->target : to->size;
     if (most == 0)
         return LEAT_OK;
-    if (self->has_counts && to->group && to->group->n == most)
+    if (sorter->has_counts && to->group && to->group->n == most)
         leat__bucket_drop_oldest(to->group);
-    int status = leat__bucket_put(self, to);
-    if (!status && !self->has_counts && to->group->n == most)
+    int status = leat__bucket_put(sorter, to);
+    if (!status && !sorter->has_counts && to->group->n == most)
         to->group->n = 0;
     return status;
 }
@@ -103,26 +103,27 @@ static int not_ours(void)
 }
 
 /* Fills the buckets with what they held after `read` samples. */
-static int read_again(leat__bucket_reader *self, int64_t read)
+static int read_again(leat__bucket_reader *sorter, int64_t read)
 {
     leat_sample dropped;
-    int status = leat__bucket_plan(self);
+    int status = leat__bucket_plan(sorter);
     leat_sample_init(&dropped);
     while (!status && read > 0) {
         int to;
-        int64_t before = self->at - (self->input->n - self->sorted);
-        status = self->is_at_end ? not_ours()
-                                 : leat__bucket_take_one(self, &dropped, &to);
+        int64_t before = sorter->at - (sorter->input->n - sorter->sorted);
+        status = sorter->is_at_end
+                     ? not_ours()
+                     : leat__bucket_take_one(sorter, &dropped, &to);
         if (!status && to >= 0)
-            status = put_again(self, &self->bucket[to]);
+            status = put_again(sorter, &sorter->bucket[to]);
         else if (status == LEAT_EDATA)
             status = LEAT_OK;
-        read -= self->at - (self->input->n - self->sorted) - before;
+        read -= sorter->at - (sorter->input->n - sorter->sorted) - before;
         leat_sample_clear(&dropped);
     }
     leat_sample_finish(&dropped);
-    for (int i = 0; i < self->n && self->has_counts && !status; i++) {
-        const leat__bucket *one = &self->bucket[i];
+    for (int i = 0; i < sorter->n && sorter->has_counts && !status; i++) {
+        const leat__bucket *one = &sorter->bucket[i];
         if ((one->group ? one->group->n : 0) != one->target)
             status = not_ours();
     }
@@ -132,16 +133,16 @@ static int read_again(leat__bucket_reader *self, int64_t read)
 int leat__bucket_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
-    leat__bucket_reader *self = leat__buckets_of(reader);
+    leat__bucket_reader *sorter = leat__buckets_of(reader);
     unsigned char state[MARK_BYTES];
     int64_t read = 0;
     if (position.index > 0 && !mark)
         return leat_error(LEAT_EUNSUPPORTED,
                           "bucket: no index finds a bucket again");
     const leat_position to = {position.epoch, 0};
-    int status = leat_reader_seek(leat__bucket_upstream(self), to, mark);
+    int status = leat_reader_seek(leat__bucket_upstream(sorter), to, mark);
     if (!status)
-        reset(self);
+        reset(sorter);
     if (status || !mark)
         return status;
     status = leat_token_get(mark, state, sizeof(state));
@@ -149,16 +150,16 @@ int leat__bucket_seek(leat_reader *reader, leat_position position,
         return status;
     for (int i = 0; i < READ_BYTES; i++)
         read |= (int64_t)state[i] << 8 * i;
-    for (int i = 0; i < self->n && self->has_counts; i++)
-        self->bucket[i].target =
-            (int)take_digit(state + READ_BYTES, (uint32_t)self->bucket[i].size);
-    status = read_again(self, read);
-    if (self->has_counts || status)
+    for (int i = 0; i < sorter->n && sorter->has_counts; i++)
+        sorter->bucket[i].target = (int)take_digit(
+            state + READ_BYTES, (uint32_t)sorter->bucket[i].size);
+    status = read_again(sorter, read);
+    if (sorter->has_counts || status)
         return status;
-    self->flushed = (int)take_digit(state + READ_BYTES, INT32_MAX);
-    for (int i = 0; i < self->n && i < self->flushed; i++)
-        if (self->bucket[i].group)
-            self->bucket[i].group->n = 0;
+    sorter->flushed = (int)take_digit(state + READ_BYTES, INT32_MAX);
+    for (int i = 0; i < sorter->n && i < sorter->flushed; i++)
+        if (sorter->bucket[i].group)
+            sorter->bucket[i].group->n = 0;
     return LEAT_OK;
 }
 

@@ -66,24 +66,24 @@ static inline leat__bucket_reader *leat__buckets_of(leat_reader *reader)
 }
 
 static inline leat_reader *
-leat__bucket_upstream(const leat__bucket_reader *self)
+leat__bucket_upstream(const leat__bucket_reader *sorter)
 {
-    return self->grouper.decorator.upstream[0];
+    return sorter->grouper.decorator.upstream[0];
 }
 
 /* Finds the field, once the upstream reader's are known. */
-int leat__bucket_plan(leat__bucket_reader *self);
+int leat__bucket_plan(leat__bucket_reader *sorter);
 
 /*
  * Completes the next sample; `*out` is its bucket, or -1: there was none, and
  * the next ones were pulled. LEAT_EDATA: `bad` names the record.
  */
-int leat__bucket_take_one(leat__bucket_reader *self, leat_sample *bad,
+int leat__bucket_take_one(leat__bucket_reader *sorter, leat_sample *bad,
                           int *out);
 
 /* The sample that was sorted last goes to the end of a bucket, which has room.
  */
-int leat__bucket_put(leat__bucket_reader *self, leat__bucket *to);
+int leat__bucket_put(leat__bucket_reader *sorter, leat__bucket *to);
 
 /* Drops a bucket's oldest sample, whose slot is then the one after the last. */
 void leat__bucket_drop_oldest(leat__group *group);

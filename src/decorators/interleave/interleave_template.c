@@ -22,7 +22,7 @@ static leat_reader *names_of(const leat__interleave *interleave)
 }
 
 /* The name in a sample, with a NUL. */
-static int copy_name(template *self, const leat_sample *sample)
+static int copy_name(template *made, const leat_sample *sample)
 {
     const leat_field *field = &sample->field[0];
     if (sample->nfields != 1 || field->dtype != LEAT_BYTES)
@@ -34,27 +34,27 @@ static int copy_name(template *self, const leat_sample *sample)
         return leat_error(LEAT_EDATA,
                           "interleave: name %lld of %s is empty, or has a byte "
                           "0",
-                          (long long)self->next_name, sample->from.source);
-    if (field->bytes >= self->name_size) {
-        char *grown = leat__realloc(self->name, 2 * field->bytes + 1);
+                          (long long)made->next_name, sample->from.source);
+    if (field->bytes >= made->name_size) {
+        char *grown = leat__realloc(made->name, 2 * field->bytes + 1);
         if (!grown)
             return LEAT_ENOMEM;
-        self->name = grown;
-        self->name_size = 2 * field->bytes + 1;
+        made->name = grown;
+        made->name_size = 2 * field->bytes + 1;
     }
-    memcpy(self->name, field->data, field->bytes);
-    self->name[field->bytes] = 0;
+    memcpy(made->name, field->data, field->bytes);
+    made->name[field->bytes] = 0;
     return LEAT_OK;
 }
 
 /* Reads the next name. LEAT_END: there is none. */
 static int read_name(leat__interleave *interleave)
 {
-    template *self = interleave->template;
-    int status = leat_reader_next(names_of(interleave), &self->sample);
+    template *made = interleave->template;
+    int status = leat_reader_next(names_of(interleave), &made->sample);
     if (!status)
-        status = copy_name(self, &self->sample);
-    self->next_name += !status || status == LEAT_EDATA;
+        status = copy_name(made, &made->sample);
+    made->next_name += !status || status == LEAT_EDATA;
     return status;
 }
 
@@ -113,72 +113,72 @@ static int open_element(leat__interleave *interleave, int64_t element,
 }
 
 /* Puts a reader into the list. */
-static void enter_list(template *self, leat__interleave_slot *slot,
+static void enter_list(template *made, leat__interleave_slot *slot,
                        leat_reader *reader)
 {
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&made->lock);
     slot->reader = reader;
-    if (self->is_cancelled && reader)
+    if (made->is_cancelled && reader)
         leat_reader_cancel(reader);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&made->lock);
 }
 
 void leat__template_release(leat__interleave *interleave,
                             leat__interleave_slot *slot)
 {
-    template *self = interleave->template;
+    template *made = interleave->template;
     leat_reader *reader = slot->reader;
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&made->lock);
     slot->reader = NULL;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&made->lock);
     leat_reader_close(reader);
 }
 
 /* Opens one more ahead, or notes why it does not open. */
 static void open_ahead(leat__interleave *interleave)
 {
-    template *self = interleave->template;
-    leat__interleave_slot *slot = &self->ahead[self->nahead];
+    template *made = interleave->template;
+    leat__interleave_slot *slot = &made->ahead[made->nahead];
     leat_reader *reader = NULL;
-    slot->element = self->next_name;
+    slot->element = made->next_name;
     slot->index = 0;
     slot->status = read_name(interleave);
     if (!slot->status)
         slot->status = open_element(interleave, slot->element, &reader);
-    self->has_ended = slot->status == LEAT_END;
-    if (self->has_ended)
+    made->has_ended = slot->status == LEAT_END;
+    if (made->has_ended)
         return;
     if (slot->status)
         leat__error_save(slot->line);
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&made->lock);
     slot->reader = reader;
-    if (self->is_cancelled && reader)
+    if (made->is_cancelled && reader)
         leat_reader_cancel(reader);
-    self->nahead++;
-    pthread_mutex_unlock(&self->lock);
+    made->nahead++;
+    pthread_mutex_unlock(&made->lock);
 }
 
 /* After an error other readers are not opened. */
 static void fill_ahead(leat__interleave *interleave, int n)
 {
-    template *self = interleave->template;
-    while (self->nahead < n && !self->has_ended &&
-           (self->nahead == 0 || !self->ahead[self->nahead - 1].status))
+    template *made = interleave->template;
+    while (made->nahead < n && !made->has_ended &&
+           (made->nahead == 0 || !made->ahead[made->nahead - 1].status))
         open_ahead(interleave);
 }
 
 /* The first of those ahead goes to `slot`; the order of the others stays. */
-static int take_first(template *self, leat__interleave_slot *slot)
+static int take_first(template *made, leat__interleave_slot *slot)
 {
-    pthread_mutex_lock(&self->lock);
-    leat__interleave_slot first = self->ahead[0];
-    self->nahead--;
-    memmove(self->ahead, self->ahead + 1,
-            (size_t)self->nahead * sizeof(*self->ahead));
-    self->ahead[self->nahead] = (leat__interleave_slot){.line = first.line};
+    pthread_mutex_lock(&made->lock);
+    leat__interleave_slot first = made->ahead[0];
+    made->nahead--;
+    memmove(made->ahead, made->ahead + 1,
+            (size_t)made->nahead * sizeof(*made->ahead));
+    made->ahead[made->nahead] = (leat__interleave_slot){.line = first.line};
     slot->reader = first.reader;
     slot->source = slot->kept = NULL;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&made->lock);
     slot->element = first.element;
     slot->index = 0;
     return first.status ? leat_error(first.status, "%s", first.line) : LEAT_OK;
@@ -187,30 +187,30 @@ static int take_first(template *self, leat__interleave_slot *slot)
 int leat__template_take(leat__interleave *interleave,
                         leat__interleave_slot *slot)
 {
-    template *self = interleave->template;
+    template *made = interleave->template;
     int status = leat__decorator_check_running(&interleave->map.decorator);
     if (status)
         return status;
     fill_ahead(interleave, 1);
-    if (self->nahead == 0)
+    if (made->nahead == 0)
         return LEAT_END;
-    status = take_first(self, slot);
+    status = take_first(made, slot);
     interleave->next_element = slot->element + 1;
     if (!status)
-        fill_ahead(interleave, self->most_ahead);
+        fill_ahead(interleave, made->most_ahead);
     return status;
 }
 
 static void close_ahead(leat__interleave *interleave)
 {
-    template *self = interleave->template;
-    pthread_mutex_lock(&self->lock);
-    int n = self->nahead;
-    self->nahead = 0;
-    pthread_mutex_unlock(&self->lock);
+    template *made = interleave->template;
+    pthread_mutex_lock(&made->lock);
+    int n = made->nahead;
+    made->nahead = 0;
+    pthread_mutex_unlock(&made->lock);
     for (int i = 0; i < n; i++) {
-        leat_reader_close(self->ahead[i].reader);
-        self->ahead[i].reader = NULL;
+        leat_reader_close(made->ahead[i].reader);
+        made->ahead[i].reader = NULL;
     }
 }
 
@@ -295,27 +295,27 @@ int leat__template_complete(leat__interleave *interleave,
 static int create(leat__interleave *interleave, const leat_open *open)
 {
     int64_t ahead = leat_args_number(open->args, "ahead");
-    template *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    template *made = leat__alloc_zero(1, sizeof(*made));
+    if (!made)
         return LEAT_ENOMEM;
-    int status = leat__mutex_init(&self->lock);
+    int status = leat__mutex_init(&made->lock);
     if (status) {
-        leat__free(self);
+        leat__free(made);
         return status;
     }
-    interleave->template = self;
-    self->open = *open;
-    self->open.upstream = NULL;
-    self->open.pipeline = NULL;
-    self->open.nupstream = 0;
-    self->most_ahead = (int)ahead;
-    int n = self->most_ahead > 1 ? self->most_ahead : 1;
-    self->ahead = leat__alloc_zero((size_t)n, sizeof(*self->ahead));
-    for (int i = 0; i < n && self->ahead && !status; i++) {
-        self->ahead[i].line = leat__alloc(LEAT__ERROR_MAX);
-        status = self->ahead[i].line ? LEAT_OK : LEAT_ENOMEM;
+    interleave->template = made;
+    made->open = *open;
+    made->open.upstream = NULL;
+    made->open.pipeline = NULL;
+    made->open.nupstream = 0;
+    made->most_ahead = (int)ahead;
+    int n = made->most_ahead > 1 ? made->most_ahead : 1;
+    made->ahead = leat__alloc_zero((size_t)n, sizeof(*made->ahead));
+    for (int i = 0; i < n && made->ahead && !status; i++) {
+        made->ahead[i].line = leat__alloc(LEAT__ERROR_MAX);
+        status = made->ahead[i].line ? LEAT_OK : LEAT_ENOMEM;
     }
-    return self->ahead ? status : LEAT_ENOMEM;
+    return made->ahead ? status : LEAT_ENOMEM;
 }
 
 int leat__template_begin(leat__interleave *interleave, const leat_open *open)
@@ -323,10 +323,10 @@ int leat__template_begin(leat__interleave *interleave, const leat_open *open)
     int status = create(interleave, open);
     if (status)
         return status;
-    template *self = interleave->template;
+    template *made = interleave->template;
     fill_ahead(interleave, 1);
-    const leat__interleave_slot *first = &self->ahead[0];
-    if (self->nahead == 0)
+    const leat__interleave_slot *first = &made->ahead[0];
+    if (made->nahead == 0)
         return leat_error(LEAT_EFORMAT,
                           "interleave: %.200s: there are no names in it",
                           leat__reader_text(names_of(interleave)));
@@ -338,17 +338,17 @@ int leat__template_begin(leat__interleave *interleave, const leat_open *open)
 
 void leat__template_finish(leat__interleave *interleave)
 {
-    template *self = interleave->template;
+    template *made = interleave->template;
     close_ahead(interleave);
     for (int i = 0; i < interleave->cycle; i++)
         leat_reader_close(interleave->slot[i].reader);
-    int n = self->most_ahead > 1 ? self->most_ahead : 1;
-    for (int i = 0; i < n && self->ahead; i++)
-        leat__free(self->ahead[i].line);
-    leat__free(self->ahead);
-    leat__free(self->name);
-    leat_sample_finish(&self->sample);
-    leat__source_names_finish(&self->sources);
-    pthread_mutex_destroy(&self->lock);
-    leat__free(self);
+    int n = made->most_ahead > 1 ? made->most_ahead : 1;
+    for (int i = 0; i < n && made->ahead; i++)
+        leat__free(made->ahead[i].line);
+    leat__free(made->ahead);
+    leat__free(made->name);
+    leat_sample_finish(&made->sample);
+    leat__source_names_finish(&made->sources);
+    pthread_mutex_destroy(&made->lock);
+    leat__free(made);
 }

@@ -33,16 +33,16 @@ struct leat__arrivals_input {
 
 typedef leat__arrivals_input input;
 
-static int count_items(const leat__arrivals *self)
+static int count_items(const leat__arrivals *arrivals)
 {
-    return self->n * self->buffer;
+    return arrivals->n * arrivals->buffer;
 }
 
 static bool may_read(const input *input)
 {
-    const leat__arrivals *self = input->arrivals;
-    return input->is_reading && input->nfree > 0 && !self->is_pausing &&
-           !self->is_cancelled;
+    const leat__arrivals *arrivals = input->arrivals;
+    return input->is_reading && input->nfree > 0 && !arrivals->is_pausing &&
+           !arrivals->is_cancelled;
 }
 
 /* Reads into items; the status that ended them is in the last one. */
@@ -75,17 +75,18 @@ static int read_items(input *input, item *const items[], int n, int *filled)
 static void arrive(input *input, item *const items[], int n, int filled,
                    int status)
 {
-    leat__arrivals *self = input->arrivals;
-    int all = count_items(self);
+    leat__arrivals *arrivals = input->arrivals;
+    int all = count_items(arrivals);
     for (int i = 0; i < filled; i++)
-        self->arrived[(self->first + self->narrived++) % all] = items[i];
+        arrivals->arrived[(arrivals->first + arrivals->narrived++) % all] =
+            items[i];
     for (int i = filled; i < n; i++)
         input->free[input->nfree++] = items[i];
     if (status && status != LEAT_EDATA) {
         input->is_reading = false;
-        self->nreading--;
+        arrivals->nreading--;
     }
-    pthread_cond_signal(&self->arrival);
+    pthread_cond_signal(&arrivals->arrival);
 }
 
 /*
@@ -94,255 +95,258 @@ static void arrive(input *input, item *const items[], int n, int filled,
  */
 static void read_some(input *input)
 {
-    leat__arrivals *self = input->arrivals;
+    leat__arrivals *arrivals = input->arrivals;
     item *items[AT_ONCE] = {NULL};
     int n = 0, filled;
     while (n < input->at_once && input->nfree > 0)
         items[n++] = input->free[--input->nfree];
-    self->ninside++;
-    pthread_mutex_unlock(&self->lock);
+    arrivals->ninside++;
+    pthread_mutex_unlock(&arrivals->lock);
     int status = read_items(input, items, n, &filled);
-    pthread_mutex_lock(&self->lock);
-    self->ninside--;
+    pthread_mutex_lock(&arrivals->lock);
+    arrivals->ninside--;
     arrive(input, items, n, filled, status);
-    if (self->is_pausing && self->ninside == 0)
-        pthread_cond_signal(&self->idle);
+    if (arrivals->is_pausing && arrivals->ninside == 0)
+        pthread_cond_signal(&arrivals->idle);
 }
 
 static void *read_input(void *argument)
 {
     input *input = argument;
-    leat__arrivals *self = input->arrivals;
+    leat__arrivals *arrivals = input->arrivals;
     input->at_once = leat_reader_may_block(input->reader) ? 1 : AT_ONCE;
-    pthread_mutex_lock(&self->lock);
-    while (!self->is_closing) {
+    pthread_mutex_lock(&arrivals->lock);
+    while (!arrivals->is_closing) {
         if (may_read(input))
             read_some(input);
         else
-            pthread_cond_wait(&self->room, &self->lock);
+            pthread_cond_wait(&arrivals->room, &arrivals->lock);
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&arrivals->lock);
     return NULL;
 }
 
 /* Where not all threads start, close joins those that did. */
-static int start(leat__arrivals *self)
+static int start(leat__arrivals *arrivals)
 {
     int status = LEAT_OK;
-    self->has_threads = true;
-    for (int i = 0; i < self->n && !status; i++) {
-        input *input = &self->input[i];
+    arrivals->has_threads = true;
+    for (int i = 0; i < arrivals->n && !status; i++) {
+        input *input = &arrivals->input[i];
         if (input->thread.running)
             continue;
         input->thread.owner = leat__thread_owner();
         status =
             leat__thread_start(&input->thread, "leat-merge", read_input, input);
     }
-    self->is_started = !status;
+    arrivals->is_started = !status;
     return status;
 }
 
 /* Waits for a sample, under lock. LEAT_END: all inputs have ended. */
-static int await_arrival(leat__arrivals *self)
+static int await_arrival(leat__arrivals *arrivals)
 {
     int64_t begun = 0;
-    while (self->narrived == 0 && self->nreading > 0 && !self->is_cancelled) {
+    while (arrivals->narrived == 0 && arrivals->nreading > 0 &&
+           !arrivals->is_cancelled) {
         if (begun == 0)
             begun = leat__clock_now();
-        pthread_cond_wait(&self->arrival, &self->lock);
+        pthread_cond_wait(&arrivals->arrival, &arrivals->lock);
     }
     if (begun > 0)
-        leat_reader_add_blocked(self->reader, leat__clock_now() - begun);
-    if (self->is_cancelled)
+        leat_reader_add_blocked(arrivals->reader, leat__clock_now() - begun);
+    if (arrivals->is_cancelled)
         return LEAT_ECANCELLED;
-    return self->narrived > 0 ? LEAT_OK : LEAT_END;
+    return arrivals->narrived > 0 ? LEAT_OK : LEAT_END;
 }
 
 /* Takes what has arrived, up to the first that is no sample. */
-static int take_arrived(leat__arrivals *self, item *items[], int n, int *status)
+static int take_arrived(leat__arrivals *arrivals, item *items[], int n,
+                        int *status)
 {
     int taken = 0;
-    pthread_mutex_lock(&self->lock);
-    *status = await_arrival(self);
+    pthread_mutex_lock(&arrivals->lock);
+    *status = await_arrival(arrivals);
     bool is_last = *status != LEAT_OK;
-    while (taken < n && self->narrived > 0 && !is_last) {
-        items[taken] = self->arrived[self->first];
+    while (taken < n && arrivals->narrived > 0 && !is_last) {
+        items[taken] = arrivals->arrived[arrivals->first];
         is_last = items[taken]->status != LEAT_OK;
-        self->first = (self->first + 1) % count_items(self);
-        self->narrived--;
+        arrivals->first = (arrivals->first + 1) % count_items(arrivals);
+        arrivals->narrived--;
         taken++;
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&arrivals->lock);
     return taken;
 }
 
-static void free_items(leat__arrivals *self, item *const items[], int n)
+static void free_items(leat__arrivals *arrivals, item *const items[], int n)
 {
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&arrivals->lock);
     for (int i = 0; i < n; i++) {
-        input *input = &self->input[items[i]->input];
+        input *input = &arrivals->input[items[i]->input];
         input->free[input->nfree++] = items[i];
     }
-    pthread_cond_broadcast(&self->room);
-    pthread_mutex_unlock(&self->lock);
+    pthread_cond_broadcast(&arrivals->room);
+    pthread_mutex_unlock(&arrivals->lock);
 }
 
 /* The caller's buffer, in exchange, may be of another size. */
-static int give(leat__arrivals *self, item *item, leat_sample *out)
+static int give(leat__arrivals *arrivals, item *item, leat_sample *out)
 {
     int status = leat_sample_move(out, &item->sample);
-    leat__counter_add(&self->bytes, (int64_t)item->sample.buffer_size -
-                                        (int64_t)item->buffer_size);
+    leat__counter_add(&arrivals->bytes, (int64_t)item->sample.buffer_size -
+                                            (int64_t)item->buffer_size);
     item->buffer_size = item->sample.buffer_size;
     if (!status && item->status)
         status = leat_error(item->status, "%s", item->line);
     return status;
 }
 
-static bool is_of_parent(const leat__arrivals *self)
+static bool is_of_parent(const leat__arrivals *arrivals)
 {
-    return self->generation != leat__fork_generation();
+    return arrivals->generation != leat__fork_generation();
 }
 
-int leat__arrivals_check_process(const leat__arrivals *self)
+int leat__arrivals_check_process(const leat__arrivals *arrivals)
 {
-    return is_of_parent(self)
+    return is_of_parent(arrivals)
                ? leat_error(LEAT_ESTATE,
                             "merge: was opened in another process; "
                             "open the pipeline after fork()")
                : LEAT_OK;
 }
 
-int leat__arrivals_next(leat__arrivals *self, leat_sample *const out[], int n,
-                        int *got)
+int leat__arrivals_next(leat__arrivals *arrivals, leat_sample *const out[],
+                        int n, int *got)
 {
     item *items[AT_ONCE];
-    int status = self->is_started ? LEAT_OK : start(self);
+    int status = arrivals->is_started ? LEAT_OK : start(arrivals);
     if (status)
         return status;
-    int taken = take_arrived(self, items, n < AT_ONCE ? n : AT_ONCE, &status);
+    int taken =
+        take_arrived(arrivals, items, n < AT_ONCE ? n : AT_ONCE, &status);
     if (status == LEAT_ECANCELLED)
         return leat_error(LEAT_ECANCELLED, "merge: reading was cancelled");
     for (int i = 0; i < taken && !status; i++) {
-        status = give(self, items[i], out[i]);
+        status = give(arrivals, items[i], out[i]);
         *got += !status;
     }
     if (taken > 0)
-        free_items(self, items, taken);
+        free_items(arrivals, items, taken);
     return status;
 }
 
-void leat__arrivals_pause(leat__arrivals *self)
+void leat__arrivals_pause(leat__arrivals *arrivals)
 {
-    pthread_mutex_lock(&self->lock);
-    self->is_pausing = true;
-    while (self->ninside > 0)
-        pthread_cond_wait(&self->idle, &self->lock);
-    for (; self->narrived > 0; self->narrived--) {
-        item *item = self->arrived[self->first];
-        input *input = &self->input[item->input];
+    pthread_mutex_lock(&arrivals->lock);
+    arrivals->is_pausing = true;
+    while (arrivals->ninside > 0)
+        pthread_cond_wait(&arrivals->idle, &arrivals->lock);
+    for (; arrivals->narrived > 0; arrivals->narrived--) {
+        item *item = arrivals->arrived[arrivals->first];
+        input *input = &arrivals->input[item->input];
         input->free[input->nfree++] = item;
-        self->first = (self->first + 1) % count_items(self);
+        arrivals->first = (arrivals->first + 1) % count_items(arrivals);
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&arrivals->lock);
 }
 
-void leat__arrivals_resume(leat__arrivals *self, bool is_reading)
+void leat__arrivals_resume(leat__arrivals *arrivals, bool is_reading)
 {
-    int n = self->n;
-    pthread_mutex_lock(&self->lock);
-    self->is_pausing = false;
-    self->nreading = is_reading ? n : 0;
+    int n = arrivals->n;
+    pthread_mutex_lock(&arrivals->lock);
+    arrivals->is_pausing = false;
+    arrivals->nreading = is_reading ? n : 0;
     for (int i = 0; i < n; i++)
-        self->input[i].is_reading = is_reading;
-    pthread_cond_broadcast(&self->room);
-    pthread_mutex_unlock(&self->lock);
+        arrivals->input[i].is_reading = is_reading;
+    pthread_cond_broadcast(&arrivals->room);
+    pthread_mutex_unlock(&arrivals->lock);
 }
 
-void leat__arrivals_cancel(leat__arrivals *self)
+void leat__arrivals_cancel(leat__arrivals *arrivals)
 {
-    if (is_of_parent(self))
+    if (is_of_parent(arrivals))
         return;
-    pthread_mutex_lock(&self->lock);
-    self->is_cancelled = true;
-    pthread_cond_broadcast(&self->room);
-    pthread_cond_broadcast(&self->arrival);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&arrivals->lock);
+    arrivals->is_cancelled = true;
+    pthread_cond_broadcast(&arrivals->room);
+    pthread_cond_broadcast(&arrivals->arrival);
+    pthread_mutex_unlock(&arrivals->lock);
 }
 
 /* In a forked child the threads do not run, and the lock is as it was. */
-static void stop(leat__arrivals *self)
+static void stop(leat__arrivals *arrivals)
 {
-    if (is_of_parent(self))
+    if (is_of_parent(arrivals))
         return;
-    for (int i = 0; i < self->n && self->input; i++)
-        if (self->input[i].thread.running)
-            leat_reader_cancel(self->input[i].reader);
-    pthread_mutex_lock(&self->lock);
-    self->is_closing = true;
-    pthread_cond_broadcast(&self->room);
-    pthread_mutex_unlock(&self->lock);
-    for (int i = 0; i < self->n && self->input; i++)
-        leat__thread_join(&self->input[i].thread);
-    pthread_cond_destroy(&self->idle);
-    pthread_cond_destroy(&self->arrival);
-    pthread_cond_destroy(&self->room);
-    pthread_mutex_destroy(&self->lock);
+    for (int i = 0; i < arrivals->n && arrivals->input; i++)
+        if (arrivals->input[i].thread.running)
+            leat_reader_cancel(arrivals->input[i].reader);
+    pthread_mutex_lock(&arrivals->lock);
+    arrivals->is_closing = true;
+    pthread_cond_broadcast(&arrivals->room);
+    pthread_mutex_unlock(&arrivals->lock);
+    for (int i = 0; i < arrivals->n && arrivals->input; i++)
+        leat__thread_join(&arrivals->input[i].thread);
+    pthread_cond_destroy(&arrivals->idle);
+    pthread_cond_destroy(&arrivals->arrival);
+    pthread_cond_destroy(&arrivals->room);
+    pthread_mutex_destroy(&arrivals->lock);
 }
 
-bool leat__arrivals_are_lost(const leat__arrivals *self)
+bool leat__arrivals_are_lost(const leat__arrivals *arrivals)
 {
-    return self->has_threads && is_of_parent(self);
+    return arrivals->has_threads && is_of_parent(arrivals);
 }
 
-void leat__arrivals_finish(leat__arrivals *self)
+void leat__arrivals_finish(leat__arrivals *arrivals)
 {
-    stop(self);
-    for (int i = 0; i < self->n && self->input; i++)
-        leat__free(self->input[i].free);
-    for (int i = 0; i < count_items(self) && self->items; i++) {
-        leat_sample_finish(&self->items[i].sample);
-        leat__free(self->items[i].line);
+    stop(arrivals);
+    for (int i = 0; i < arrivals->n && arrivals->input; i++)
+        leat__free(arrivals->input[i].free);
+    for (int i = 0; i < count_items(arrivals) && arrivals->items; i++) {
+        leat_sample_finish(&arrivals->items[i].sample);
+        leat__free(arrivals->items[i].line);
     }
-    leat__free(self->input);
-    leat__free(self->items);
-    leat__free(self->arrived);
+    leat__free(arrivals->input);
+    leat__free(arrivals->items);
+    leat__free(arrivals->arrived);
 }
 
-static int create_locks(leat__arrivals *self)
+static int create_locks(leat__arrivals *arrivals)
 {
-    int status = leat__mutex_init(&self->lock);
+    int status = leat__mutex_init(&arrivals->lock);
     if (status)
         return status;
-    status = leat__cond_init(&self->room);
+    status = leat__cond_init(&arrivals->room);
     if (status)
         goto fail_room;
-    status = leat__cond_init(&self->arrival);
+    status = leat__cond_init(&arrivals->arrival);
     if (status)
         goto fail_arrival;
-    status = leat__cond_init(&self->idle);
+    status = leat__cond_init(&arrivals->idle);
     if (!status)
         return LEAT_OK;
-    pthread_cond_destroy(&self->arrival);
+    pthread_cond_destroy(&arrivals->arrival);
 fail_arrival:
-    pthread_cond_destroy(&self->room);
+    pthread_cond_destroy(&arrivals->room);
 fail_room:
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&arrivals->lock);
     return status;
 }
 
-static int create_input(leat__arrivals *self, int i, leat_reader *reader,
+static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
                         const leat_allocator *allocator)
 {
-    input *input = &self->input[i];
-    input->arrivals = self;
+    input *input = &arrivals->input[i];
+    input->arrivals = arrivals;
     input->reader = reader;
     input->is_reading = true;
-    input->free = leat__alloc_zero((size_t)self->buffer, sizeof(item *));
+    input->free = leat__alloc_zero((size_t)arrivals->buffer, sizeof(item *));
     if (!input->free)
         return LEAT_ENOMEM;
-    for (int k = 0; k < self->buffer; k++) {
-        item *item = &self->items[i * self->buffer + k];
+    for (int k = 0; k < arrivals->buffer; k++) {
+        item *item = &arrivals->items[i * arrivals->buffer + k];
         item->sample.allocator = allocator;
         item->input = i;
         item->line = leat__alloc(LEAT__ERROR_MAX);

@@ -55,26 +55,26 @@ typedef struct leat__arrivals_options {
 int leat__arrivals_init(leat__arrivals *out,
                         const leat__arrivals_options *options);
 /* Cancels the readers that have a thread, and joins the threads. */
-void leat__arrivals_finish(leat__arrivals *self);
+void leat__arrivals_finish(leat__arrivals *arrivals);
 
 /* Whether this is a forked child, in which nothing that threads of the parent
  * may have been changing can be freed. */
-bool leat__arrivals_are_lost(const leat__arrivals *self);
+bool leat__arrivals_are_lost(const leat__arrivals *arrivals);
 
 /* LEAT_ESTATE in a forked child, which has neither the threads nor a lock that
  * it may take. */
-int leat__arrivals_check_process(const leat__arrivals *self);
+int leat__arrivals_check_process(const leat__arrivals *arrivals);
 
 /* As a reader's next. LEAT_ECANCELLED after cancel. */
-int leat__arrivals_next(leat__arrivals *self, leat_sample *const out[], int n,
-                        int *got);
+int leat__arrivals_next(leat__arrivals *arrivals, leat_sample *const out[],
+                        int n, int *got);
 
 /* Has all threads wait outside of their readers, and drops what arrived. */
-void leat__arrivals_pause(leat__arrivals *self);
+void leat__arrivals_pause(leat__arrivals *arrivals);
 /* Goes on after a pause; `is_reading` false: as if all had ended. */
-void leat__arrivals_resume(leat__arrivals *self, bool is_reading);
+void leat__arrivals_resume(leat__arrivals *arrivals, bool is_reading);
 
 /* Wakes all, for good. Any thread. */
-void leat__arrivals_cancel(leat__arrivals *self);
+void leat__arrivals_cancel(leat__arrivals *arrivals);
 
 #endif

@@ -49,12 +49,12 @@ typedef struct mapped_reader {
     leat__record_ahead ahead;
 } mapped_reader;
 
-static int check_running(const mapped_reader *self)
+static int check_running(const mapped_reader *mapped)
 {
-    if (!atomic_load_explicit(&self->cancelled, memory_order_relaxed))
+    if (!atomic_load_explicit(&mapped->cancelled, memory_order_relaxed))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
-                      self->list.path[0]);
+                      mapped->list.path[0]);
 }
 
 /* Names file, record and byte before the error's line. */
@@ -75,12 +75,12 @@ static void set_source(leat_sample *sample, const leat__record_source *source)
 }
 
 /* Records of one file, from[i].record of out[i] being their numbers. */
-static int read_records(const mapped_reader *self, int file,
+static int read_records(const mapped_reader *mapped, int file,
                         const leat__record_span span[],
                         leat_sample *const out[], int n, int *got)
 {
-    const leat__record_source *source = &self->files.source[file];
-    const leat__record_format *format = self->format;
+    const leat__record_source *source = &mapped->files.source[file];
+    const leat__record_format *format = mapped->format;
     leat__record_window window = leat__record_source_window(source);
     for (int i = 0; i < n; i++)
         set_source(out[i], source);
@@ -92,9 +92,10 @@ static int read_records(const mapped_reader *self, int file,
 }
 
 /* So that nobody blocks on the records that the walk has reached. */
-static int await(const mapped_reader *self, const leat__record_step *step)
+static int await(const mapped_reader *mapped, const leat__record_step *step)
 {
-    const leat__record_source *source = &self->files.source[self->cursor.file];
+    const leat__record_source *source =
+        &mapped->files.source[mapped->cursor.file];
     leat__span spans[AWAITED_MAX];
     for (int i = 0; i < step->n; i++)
         spans[i] = (leat__span){(size_t)step->span[i].offset,
@@ -102,58 +103,58 @@ static int await(const mapped_reader *self, const leat__record_step *step)
     return leat__mapped_file_await(&source->map, spans, step->n);
 }
 
-static void defer(const mapped_reader *self, const leat__record_step *step,
+static void defer(const mapped_reader *mapped, const leat__record_step *step,
                   leat_sample *const out[])
 {
     for (int i = 0; i < step->n; i++) {
         out[i]->locator = (leat_locator){
             step->before.record + i,
-            leat__record_address(self->cursor.file, step->span[i].offset)};
+            leat__record_address(mapped->cursor.file, step->span[i].offset)};
         out[i]->deferred = 1;
     }
 }
 
 /* Reads what was found; the walk goes back to after a bad one. */
-static int read_walked(mapped_reader *self, leat__record_step *step,
+static int read_walked(mapped_reader *mapped, leat__record_step *step,
                        leat_sample *const out[], int *got)
 {
     for (int i = 0; i < step->n; i++)
         out[i]->from.record = step->before.record + i;
-    int status =
-        read_records(self, self->cursor.file, step->span, out, step->n, got);
+    int status = read_records(mapped, mapped->cursor.file, step->span, out,
+                              step->n, got);
     if (status && *got + 1 < step->n)
-        leat__record_cursor_return(&self->cursor, step, *got + 1);
+        leat__record_cursor_return(&mapped->cursor, step, *got + 1);
     return status;
 }
 
 static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
-    mapped_reader *self = (mapped_reader *)reader;
+    mapped_reader *mapped = (mapped_reader *)reader;
     leat__record_step step;
-    int status = check_running(self);
+    int status = check_running(mapped);
     if (status)
         return status;
-    leat__record_ahead_follow(&self->ahead,
-                              leat__record_cursor_bytes(&self->cursor));
-    int most = self->ahead.is_cold ? AWAITED_MAX : LEAT__RECORD_STEP_MAX;
+    leat__record_ahead_follow(&mapped->ahead,
+                              leat__record_cursor_bytes(&mapped->cursor));
+    int most = mapped->ahead.is_cold ? AWAITED_MAX : LEAT__RECORD_STEP_MAX;
     status =
-        leat__record_cursor_step(&self->cursor, n < most ? n : most, &step);
+        leat__record_cursor_step(&mapped->cursor, n < most ? n : most, &step);
     if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
         const leat__record_source *source =
-            &self->files.source[self->cursor.file];
+            &mapped->files.source[mapped->cursor.file];
         out[0]->from.record = step.before.record;
         set_source(out[0], source);
         return bad_record(source, step.before.record, step.span[0].offset,
                           status);
     }
-    if (!status && self->ahead.is_cold)
-        status = await(self, &step);
+    if (!status && mapped->ahead.is_cold)
+        status = await(mapped, &step);
     if (status)
         return status;
-    if (!self->format->defers)
-        return read_walked(self, &step, out, got);
-    defer(self, &step, out);
+    if (!mapped->format->defers)
+        return read_walked(mapped, &step, out, got);
+    defer(mapped, &step, out);
     *got = step.n;
     return LEAT_OK;
 }
@@ -161,9 +162,9 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
 static int mapped_materialize(leat_reader *reader, leat_sample *const out[],
                               int n, int *got)
 {
-    const mapped_reader *self = (const mapped_reader *)reader;
+    const mapped_reader *mapped = (const mapped_reader *)reader;
     leat__record_span span[READ_MAX];
-    int status = check_running(self);
+    int status = check_running(mapped);
     for (*got = 0; !status && *got < n;) {
         int file = leat__record_address_file(out[*got]->locator.where);
         int k = 0, done;
@@ -176,28 +177,29 @@ static int mapped_materialize(leat_reader *reader, leat_sample *const out[],
             span[k] =
                 (leat__record_span){leat__record_address_offset(where), 0};
         }
-        status = read_records(self, file, span, out + *got, k, &done);
+        status = read_records(mapped, file, span, out + *got, k, &done);
         *got += done;
     }
     return status;
 }
 
 /* Made at the first need. */
-static int get_index(mapped_reader *self, const leat__record_index **out)
+static int get_index(mapped_reader *mapped, const leat__record_index **out)
 {
     leat__record_index *index =
-        atomic_load_explicit(&self->index, memory_order_acquire);
+        atomic_load_explicit(&mapped->index, memory_order_acquire);
     int status = LEAT_OK;
     if (!index) {
         const leat__record_index_options options = {
-            self->format, self->window, self->keeps, &self->cancelled};
-        pthread_mutex_lock(&self->index_lock);
-        index = atomic_load_explicit(&self->index, memory_order_relaxed);
+            mapped->format, mapped->window, mapped->keeps, &mapped->cancelled};
+        pthread_mutex_lock(&mapped->index_lock);
+        index = atomic_load_explicit(&mapped->index, memory_order_relaxed);
         if (!index)
-            status = leat__record_index_create(&index, &self->files, &options);
+            status =
+                leat__record_index_create(&index, &mapped->files, &options);
         if (!status)
-            atomic_store_explicit(&self->index, index, memory_order_release);
-        pthread_mutex_unlock(&self->index_lock);
+            atomic_store_explicit(&mapped->index, index, memory_order_release);
+        pthread_mutex_unlock(&mapped->index_lock);
     }
     if (!status)
         *out = index;
@@ -226,36 +228,36 @@ static int mapped_parts(leat_reader *reader, const int64_t **first, int64_t *n)
 
 static void mapped_advise(leat_reader *reader, const leat_position at[], int n)
 {
-    mapped_reader *self = (mapped_reader *)reader;
+    mapped_reader *mapped = (mapped_reader *)reader;
     const leat__record_index *index;
-    atomic_store_explicit(&self->advised, true, memory_order_relaxed);
-    if (self->window && !get_index(self, &index))
-        leat__record_requests_make(&self->requests, index, at, n);
+    atomic_store_explicit(&mapped->advised, true, memory_order_relaxed);
+    if (mapped->window && !get_index(mapped, &index))
+        leat__record_requests_make(&mapped->requests, index, at, n);
 }
 
 /* Random access has no position to drop pages after. */
 __attribute__((noinline)) static void
-log_unused_drop_behind(mapped_reader *self)
+log_unused_drop_behind(mapped_reader *mapped)
 {
-    if (!atomic_exchange_explicit(&self->logged_drops, true,
+    if (!atomic_exchange_explicit(&mapped->logged_drops, true,
                                   memory_order_relaxed))
         leat__log(LEAT_LOG_WARNING,
                   "%s: drop_behind has no effect on random access: only pages "
                   "that are read in order are dropped",
-                  self->list.path[0]);
+                  mapped->list.path[0]);
 }
 
 /*
  * Where the first of `n` records are that lie in one file: their first bytes
  * come while the others are looked up. Returns how many they are.
  */
-static int find_records(const mapped_reader *self,
+static int find_records(const mapped_reader *mapped,
                         const leat__record_index *index,
                         const leat_position at[], leat_sample *const out[],
                         int n, int *file, leat__record_span span[])
 {
     *file = leat__record_index_find(index, at[0].index);
-    const unsigned char *base = self->files.source[*file].map.base;
+    const unsigned char *base = mapped->files.source[*file].map.base;
     int64_t first = index->first[*file], end = index->first[*file + 1];
     int i = 0;
     for (; i < n && at[i].index >= first && at[i].index < end; i++) {
@@ -269,64 +271,64 @@ static int find_records(const mapped_reader *self,
 static int mapped_read_at(leat_reader *reader, const leat_position at[],
                           leat_sample *const out[], int n, int *got)
 {
-    mapped_reader *self = (mapped_reader *)reader;
+    mapped_reader *mapped = (mapped_reader *)reader;
     const leat__record_index *index;
-    int status = check_running(self);
+    int status = check_running(mapped);
     if (!status)
-        status = get_index(self, &index);
+        status = get_index(mapped, &index);
     if (status)
         return status;
-    if (self->drops &&
-        !atomic_load_explicit(&self->logged_drops, memory_order_relaxed))
-        log_unused_drop_behind(self);
-    if (n > 1 && self->window &&
-        !atomic_load_explicit(&self->advised, memory_order_relaxed))
-        leat__record_requests_make(&self->requests, index, at, n);
+    if (mapped->drops &&
+        !atomic_load_explicit(&mapped->logged_drops, memory_order_relaxed))
+        log_unused_drop_behind(mapped);
+    if (n > 1 && mapped->window &&
+        !atomic_load_explicit(&mapped->advised, memory_order_relaxed))
+        leat__record_requests_make(&mapped->requests, index, at, n);
     n = n < READ_MAX ? n : READ_MAX;
     for (*got = 0; !status && *got < n;) {
         leat__record_span span[READ_MAX];
         int file, done;
-        int k = find_records(self, index, at + *got, out + *got, n - *got,
+        int k = find_records(mapped, index, at + *got, out + *got, n - *got,
                              &file, span);
-        status = read_records(self, file, span, out + *got, k, &done);
+        status = read_records(mapped, file, span, out + *got, k, &done);
         *got += done;
     }
     return status;
 }
 
-static int find_position(mapped_reader *self, int64_t at)
+static int find_position(mapped_reader *mapped, int64_t at)
 {
     const leat__record_index *index;
     if (at == 0) {
-        int status = leat__record_cursor_enter(&self->cursor, 0);
+        int status = leat__record_cursor_enter(&mapped->cursor, 0);
         return status == LEAT_END ? LEAT_OK : status;
     }
-    int status = get_index(self, &index);
+    int status = get_index(mapped, &index);
     if (status)
         return status;
     if (at > index->count)
         return leat_error(
             LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
-            self->list.path[0], (long long)at, (long long)index->count);
+            mapped->list.path[0], (long long)at, (long long)index->count);
     if (at == index->count) {
-        (void)leat__record_cursor_enter(&self->cursor, self->files.n);
+        (void)leat__record_cursor_enter(&mapped->cursor, mapped->files.n);
         return LEAT_OK;
     }
     int file = leat__record_index_find(index, at);
-    return leat__record_cursor_go_to(&self->cursor, index, file,
+    return leat__record_cursor_go_to(&mapped->cursor, index, file,
                                      at - index->first[file]);
 }
 
 static int mapped_seek(leat_reader *reader, leat_position position,
                        leat_token *mark)
 {
-    mapped_reader *self = (mapped_reader *)reader;
-    uint64_t before = leat__record_cursor_bytes(&self->cursor);
+    mapped_reader *mapped = (mapped_reader *)reader;
+    uint64_t before = leat__record_cursor_bytes(&mapped->cursor);
     (void)mark;
-    int status = find_position(self, position.index);
+    int status = find_position(mapped, position.index);
     if (!status)
-        leat__record_ahead_restart(&self->ahead, before,
-                                   leat__record_cursor_bytes(&self->cursor),
+        leat__record_ahead_restart(&mapped->ahead, before,
+                                   leat__record_cursor_bytes(&mapped->cursor),
                                    position.index == 0);
     return status;
 }
@@ -334,27 +336,27 @@ static int mapped_seek(leat_reader *reader, leat_position position,
 /* By an index that is there already; else by walking, some at a time. */
 static int mapped_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
-    mapped_reader *self = (mapped_reader *)reader;
+    mapped_reader *mapped = (mapped_reader *)reader;
     leat__record_step step;
-    int status = check_running(self);
+    int status = check_running(mapped);
     if (status)
         return status;
     const leat__record_index *index =
-        atomic_load_explicit(&self->index, memory_order_acquire);
+        atomic_load_explicit(&mapped->index, memory_order_acquire);
     int64_t left =
-        index && self->cursor.file < self->files.n
-            ? index->of[self->cursor.file].count - self->cursor.walk.record
+        index && mapped->cursor.file < mapped->files.n
+            ? index->of[mapped->cursor.file].count - mapped->cursor.walk.record
             : 0;
     if (n < left && n > LEAT__RECORD_STEP_MAX) {
         *skipped = n;
-        return leat__record_cursor_go_to(&self->cursor, index,
-                                         self->cursor.file,
-                                         self->cursor.walk.record + n);
+        return leat__record_cursor_go_to(&mapped->cursor, index,
+                                         mapped->cursor.file,
+                                         mapped->cursor.walk.record + n);
     }
-    leat__record_ahead_follow(&self->ahead,
-                              leat__record_cursor_bytes(&self->cursor));
+    leat__record_ahead_follow(&mapped->ahead,
+                              leat__record_cursor_bytes(&mapped->cursor));
     status = leat__record_cursor_step(
-        &self->cursor,
+        &mapped->cursor,
         n < LEAT__RECORD_STEP_MAX ? (int)n : LEAT__RECORD_STEP_MAX, &step);
     *skipped = step.n;
     return status;
@@ -363,9 +365,9 @@ static int mapped_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 static int mapped_fields(leat_reader *reader, const leat_field_spec **out,
                          int *n)
 {
-    const mapped_reader *self = (const mapped_reader *)reader;
-    *out = self->format->spec;
-    *n = self->format->nspec;
+    const mapped_reader *mapped = (const mapped_reader *)reader;
+    *out = mapped->format->spec;
+    *n = mapped->format->nspec;
     return LEAT_OK;
 }
 
@@ -383,8 +385,8 @@ static int mapped_restore(leat_reader *reader, leat_token *token)
 
 static int mapped_may_block(leat_reader *reader)
 {
-    const mapped_reader *self = (const mapped_reader *)reader;
-    return self->drops || leat__record_files_may_block(&self->files);
+    const mapped_reader *mapped = (const mapped_reader *)reader;
+    return mapped->drops || leat__record_files_may_block(&mapped->files);
 }
 
 static int64_t mapped_memory(leat_reader *reader)
@@ -402,14 +404,14 @@ static void mapped_cancel(leat_reader *reader)
 
 static void mapped_close(leat_reader *reader)
 {
-    mapped_reader *self = (mapped_reader *)reader;
+    mapped_reader *mapped = (mapped_reader *)reader;
     leat__record_index_destroy(
-        atomic_load_explicit(&self->index, memory_order_relaxed));
-    pthread_mutex_destroy(&self->index_lock);
-    leat__record_files_close(&self->files);
-    leat__record_format_destroy(self->format);
-    leat__file_list_close(&self->list);
-    leat__free(self);
+        atomic_load_explicit(&mapped->index, memory_order_relaxed));
+    pthread_mutex_destroy(&mapped->index_lock);
+    leat__record_files_close(&mapped->files);
+    leat__record_format_destroy(mapped->format);
+    leat__file_list_close(&mapped->list);
+    leat__free(mapped);
 }
 
 static const leat_reader_ops mapped_ops = {
@@ -432,60 +434,60 @@ static const leat_reader_ops mapped_ops = {
     .parts = mapped_parts,
 };
 
-static void take_arguments(mapped_reader *self, const leat_open *open,
+static void take_arguments(mapped_reader *mapped, const leat_open *open,
                            size_t *kept)
 {
     const leat_args *args = open->args;
     int64_t window = leat_args_number(args, "read_ahead");
     int64_t keep = leat_args_number(args, "keep_behind");
-    size_t kernel = self->files.source[0].map.kernel_ahead;
-    self->drops = leat_args_has(args, "drop_behind")
-                      ? leat_args_number(args, "drop_behind") != 0
-                      : open->drop_behind;
-    self->keeps = leat_args_number(args, "index") != 0;
-    self->window = window < 0 ? 0 : (size_t)window;
+    size_t kernel = mapped->files.source[0].map.kernel_ahead;
+    mapped->drops = leat_args_has(args, "drop_behind")
+                        ? leat_args_number(args, "drop_behind") != 0
+                        : open->drop_behind;
+    mapped->keeps = leat_args_number(args, "index") != 0;
+    mapped->window = window < 0 ? 0 : (size_t)window;
     if (window == 0)
-        self->window = LEAT__READ_AHEAD;
+        mapped->window = LEAT__READ_AHEAD;
     *kept = keep < 0 ? 0 : (size_t)keep;
     if (keep == 0)
         *kept = LEAT__KEEP_BEHIND;
-    if (!self->drops)
+    if (!mapped->drops)
         *kept = SIZE_MAX;
     /* A pass in order may leave it to such a kernel. */
-    self->ahead.window =
-        window == 0 && kernel >= LEAT__KERNEL_ENOUGH ? 0 : self->window;
+    mapped->ahead.window =
+        window == 0 && kernel >= LEAT__KERNEL_ENOUGH ? 0 : mapped->window;
 }
 
 int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
                              leat__file_list *list, leat_reader **out)
 {
     size_t kept;
-    mapped_reader *self = leat__alloc_aligned_zero(sizeof(*self));
-    if (!self)
+    mapped_reader *mapped = leat__alloc_aligned_zero(sizeof(*mapped));
+    if (!mapped)
         return LEAT_ENOMEM;
-    int code = pthread_mutex_init(&self->index_lock, NULL);
+    int code = pthread_mutex_init(&mapped->index_lock, NULL);
     if (code) {
-        leat__free(self);
+        leat__free(mapped);
         return leat__error_system(code, "%s: cannot make a lock",
                                   list->path[0]);
     }
     int status =
-        leat__record_files_open(&self->files, list->path, list->n, format);
+        leat__record_files_open(&mapped->files, list->path, list->n, format);
     if (status) {
-        pthread_mutex_destroy(&self->index_lock);
-        leat__free(self);
+        pthread_mutex_destroy(&mapped->index_lock);
+        leat__free(mapped);
         return status;
     }
-    take_arguments(self, open, &kept);
-    leat__record_ahead_init(&self->ahead, &self->files, self->ahead.window,
-                            kept);
-    leat__record_cursor_init(&self->cursor, &self->files, format);
-    self->ops = mapped_ops;
-    self->ops.name = format->ops->name;
-    self->reader.ops = &self->ops;
-    self->format = format;
-    self->list = *list;
+    take_arguments(mapped, open, &kept);
+    leat__record_ahead_init(&mapped->ahead, &mapped->files,
+                            mapped->ahead.window, kept);
+    leat__record_cursor_init(&mapped->cursor, &mapped->files, format);
+    mapped->ops = mapped_ops;
+    mapped->ops.name = format->ops->name;
+    mapped->reader.ops = &mapped->ops;
+    mapped->format = format;
+    mapped->list = *list;
     *list = (leat__file_list){0};
-    *out = &self->reader;
+    *out = &mapped->reader;
     return LEAT_OK;
 }

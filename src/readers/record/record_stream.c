@@ -197,14 +197,14 @@ static int record_stream_fields(leat_reader *reader,
 static int record_stream_seek(leat_reader *reader, leat_position position,
                               leat_token *token)
 {
-    record_stream *self = stream_of(reader);
+    record_stream *stream = stream_of(reader);
     if (token)
-        return leat__stream_cursor_seek(&self->cursor, token);
+        return leat__stream_cursor_seek(&stream->cursor, token);
     if (position.index != 0)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: compressed files and pipes are read in order",
-                          self->list.path[0]);
-    return leat__stream_cursor_rewind(&self->cursor);
+                          stream->list.path[0]);
+    return leat__stream_cursor_rewind(&stream->cursor);
 }
 
 static int record_stream_mark(leat_reader *reader, leat_token *token)
@@ -214,24 +214,24 @@ static int record_stream_mark(leat_reader *reader, leat_token *token)
 
 static int record_stream_save(leat_reader *reader, leat_token *token)
 {
-    const record_stream *self = stream_of(reader);
-    return leat_token_put(token, self->identity, sizeof(self->identity));
+    const record_stream *stream = stream_of(reader);
+    return leat_token_put(token, stream->identity, sizeof(stream->identity));
 }
 
 static int record_stream_restore(leat_reader *reader, leat_token *token)
 {
-    record_stream *self = stream_of(reader);
+    record_stream *stream = stream_of(reader);
     uint64_t identity[2];
     int status = leat_token_get(token, identity, sizeof(identity));
     if (status)
         return status;
-    if (memcmp(identity, self->identity, sizeof(identity)) != 0)
+    if (memcmp(identity, stream->identity, sizeof(identity)) != 0)
         return leat_error(LEAT_EINVAL,
                           "%s: the %d files have not the number and sizes of "
                           "those that the token is of, which were %llu",
-                          self->list.path[0], self->list.n,
+                          stream->list.path[0], stream->list.n,
                           (unsigned long long)identity[0]);
-    return leat__stream_cursor_rewind(&self->cursor);
+    return leat__stream_cursor_rewind(&stream->cursor);
 }
 
 static void record_stream_cancel(leat_reader *reader)
@@ -253,11 +253,11 @@ static int64_t record_stream_memory(leat_reader *reader)
 
 static void record_stream_close(leat_reader *reader)
 {
-    record_stream *self = stream_of(reader);
-    leat__stream_cursor_finish(&self->cursor);
-    leat__record_format_destroy(self->format);
-    leat__file_list_close(&self->list);
-    leat__free(self);
+    record_stream *stream = stream_of(reader);
+    leat__stream_cursor_finish(&stream->cursor);
+    leat__record_format_destroy(stream->format);
+    leat__file_list_close(&stream->list);
+    leat__free(stream);
 }
 
 static const leat_reader_ops record_stream_ops = {
@@ -279,20 +279,20 @@ static const leat_reader_ops record_stream_ops = {
 
 /* Looks at each file: one that is missing is an error before the first is
    read. */
-static int check_files(record_stream *self, bool *are_regular)
+static int check_files(record_stream *stream, bool *are_regular)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     *are_regular = true;
-    for (int i = 0; i < self->list.n; i++) {
+    for (int i = 0; i < stream->list.n; i++) {
         int64_t size;
-        int status = leat__byte_source_check(self->list.path[i], &size);
+        int status = leat__byte_source_check(stream->list.path[i], &size);
         if (status)
             return status;
         *are_regular = *are_regular && size >= 0;
         hash = (hash ^ (uint64_t)size) * 0x100000001b3u;
     }
-    self->identity[0] = (uint64_t)self->list.n;
-    self->identity[1] = hash;
+    stream->identity[0] = (uint64_t)stream->list.n;
+    stream->identity[1] = hash;
     return LEAT_OK;
 }
 
@@ -300,24 +300,24 @@ int leat__record_stream_open(const leat_open *open, leat__record_format *format,
                              leat__file_list *files, leat_reader **out)
 {
     bool are_regular;
-    record_stream *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    record_stream *stream = leat__alloc_zero(1, sizeof(*stream));
+    if (!stream)
         return LEAT_ENOMEM;
-    self->ops = record_stream_ops;
-    self->ops.name = format->ops->name;
-    self->reader.ops = &self->ops;
-    self->format = format;
-    self->list = *files;
-    int status = check_files(self, &are_regular);
+    stream->ops = record_stream_ops;
+    stream->ops.name = format->ops->name;
+    stream->reader.ops = &stream->ops;
+    stream->format = format;
+    stream->list = *files;
+    int status = check_files(stream, &are_regular);
     if (!status)
-        status = leat__stream_cursor_init(&self->cursor, &self->reader, format,
-                                          &self->list, open->args);
+        status = leat__stream_cursor_init(&stream->cursor, &stream->reader,
+                                          format, &stream->list, open->args);
     if (status) {
-        leat__free(self);
+        leat__free(stream);
         return status;
     }
-    self->cursor.rereads = are_regular;
+    stream->cursor.rereads = are_regular;
     *files = (leat__file_list){0};
-    *out = &self->reader;
+    *out = &stream->reader;
     return LEAT_OK;
 }

@@ -44,32 +44,32 @@ int leat__stream_cursor_init(leat__stream_cursor *out, leat_reader *reader,
                              leat__record_format *format,
                              const leat__file_list *files,
                              const leat_args *args);
-void leat__stream_cursor_finish(leat__stream_cursor *self);
+void leat__stream_cursor_finish(leat__stream_cursor *cursor);
 
 /* Names file, record and byte before the error's line. */
-int leat__stream_cursor_bad_record(const leat__stream_cursor *self, int file,
+int leat__stream_cursor_bad_record(const leat__stream_cursor *cursor, int file,
                                    int64_t record, uint64_t offset, int status);
 
 /* Opens the current file and looks at its beginning. */
-int leat__stream_cursor_begin(leat__stream_cursor *self);
+int leat__stream_cursor_begin(leat__stream_cursor *cursor);
 
 /* Has spans from `at` on, where `n` more are wanted, or an error; LEAT_END
  * after the last file. */
-int leat__stream_cursor_find(leat__stream_cursor *self, int n);
+int leat__stream_cursor_find(leat__stream_cursor *cursor, int n);
 
 /* Moves the window to `offset`, unless the stream has passed it. */
-int leat__stream_cursor_go_to(leat__stream_cursor *self, uint64_t offset);
+int leat__stream_cursor_go_to(leat__stream_cursor *cursor, uint64_t offset);
 
 /* Passes over the spans that one walk finds, at most `n`. */
-int leat__stream_cursor_skip(leat__stream_cursor *self, int64_t n,
+int leat__stream_cursor_skip(leat__stream_cursor *cursor, int64_t n,
                              int64_t *skipped);
 
 /* Goes to the beginning; what was not passed yet is not read again.
  * LEAT_EUNSUPPORTED for a pipe. */
-int leat__stream_cursor_rewind(leat__stream_cursor *self);
+int leat__stream_cursor_rewind(leat__stream_cursor *cursor);
 
-int leat__stream_cursor_mark(const leat__stream_cursor *self,
+int leat__stream_cursor_mark(const leat__stream_cursor *cursor,
                              leat_token *token);
-int leat__stream_cursor_seek(leat__stream_cursor *self, leat_token *token);
+int leat__stream_cursor_seek(leat__stream_cursor *cursor, leat_token *token);
 
 #endif
