@@ -1,7 +1,10 @@
+#include "data/jpeg/jpeg_kernels.h"
+#include "device/transform_rows.h"
 #include "support/jpeg_pair.h"
 #include "support/jpeg_source.h"
 #include "support/suite.h"
 
+#include <leat/log.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -236,6 +239,62 @@ START_TEST(an_opened_image_need_not_be_read)
 }
 END_TEST
 
+START_TEST(the_environment_names_the_instruction_set)
+{
+    ck_assert_ptr_nonnull(leat__row_kernels_find("c"));
+    for (int i = 0; i < JPEG_ISAS; i++) {
+        if (!leat__row_kernels_find(jpeg_isas[i]))
+            continue;
+        setenv("LEAT_ISA", jpeg_isas[i], 1);
+        const char *name = leat__jpeg_kernels_choose()->name;
+        /* These kernels need more of AVX-512 than the transform's. */
+        if (strcmp(jpeg_isas[i], "avx512") != 0 || strcmp(name, "avx2") != 0)
+            ck_assert_str_eq(name, jpeg_isas[i]);
+    }
+    unsetenv("LEAT_ISA");
+}
+END_TEST
+
+static void keep_line(void *user, leat_log_level level, const char *line)
+{
+    (void)level;
+    snprintf(user, 512, "%s", line);
+}
+
+/* Of a plain image, by a decoder made with that value of LEAT_JPEG. */
+static leat__jpeg_counts count_with(const char *name)
+{
+    made_jpeg image = make_jpeg(&kinds[0], JPEG_PHOTO);
+    leat_image_decoder *decoder;
+    leat_image decoded;
+    setenv("LEAT_JPEG", name, 1);
+    setenv("LEAT_ISA", "c", 1);
+    ck_assert_int_eq(leat_image_decoder_create(&decoder), LEAT_OK);
+    unsetenv("LEAT_ISA");
+    unsetenv("LEAT_JPEG");
+    ck_assert_int_eq(leat_image_decode(decoder, image.bytes, image.size,
+                                       LEAT_COLOR_BGR, &decoded),
+                     LEAT_OK);
+    leat__jpeg_counts counts = leat__image_jpeg_counts(decoder);
+    leat_image_decoder_destroy(decoder);
+    free(image.bytes);
+    return counts;
+}
+
+START_TEST(the_environment_leaves_all_images_to_libjpeg)
+{
+    char line[512] = "";
+    leat_log_set(keep_line, line, LEAT_LOG_WARNING);
+    unsetenv("LEAT_LOG_LEVEL");
+    ck_assert_int_eq(count_with("").fast, 1);
+    ck_assert_int_eq(count_with("libjpeg").library, 1);
+    ck_assert_str_eq(line, "");
+    ck_assert_int_eq(count_with("mozjpeg").fast, 1);
+    ck_assert_ptr_nonnull(strstr(line, "LEAT_JPEG=mozjpeg"));
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("image_jpeg");
@@ -249,5 +308,7 @@ int main(void)
                         0, KINDS);
     tcase_add_test(tcase, a_region_outside_of_the_image_is_all_of_it);
     tcase_add_test(tcase, an_opened_image_need_not_be_read);
+    tcase_add_test(tcase, the_environment_names_the_instruction_set);
+    tcase_add_test(tcase, the_environment_leaves_all_images_to_libjpeg);
     return suite_run(suite);
 }
