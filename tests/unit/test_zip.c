@@ -141,11 +141,10 @@ START_TEST(unequal_lengths_are_an_error_after_the_last_row)
 }
 END_TEST
 
-/* The inputs are past the row that only one of them has. */
-START_TEST(a_mark_before_the_error_leads_to_it)
+/* After `rows` rows and a mark there, both the reader and one that goes on from
+ * the mark return `status`. */
+static void check_mark_at_end(const char *text, int rows, int status)
 {
-    const char *text = "(counted:9,field=a,form=stream) "
-                       "(counted:7,field=b,form=stream) | zip";
     leat_reader *reader = counted_source_reader(text);
     leat_reader *other = counted_source_reader(text);
     leat_sample sample[16], *out[16];
@@ -155,18 +154,53 @@ START_TEST(a_mark_before_the_error_leads_to_it)
     for (int i = 0; i < 16; i++)
         leat_sample_init(out[i] = &sample[i]);
     ck_assert_int_eq(leat_reader_next_batch(reader, out, 16, &got), LEAT_OK);
-    ck_assert_int_eq(got, 7);
+    ck_assert_int_eq(got, rows);
     ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(other, (leat_position){0, 7}, &mark),
+    ck_assert_int_eq(leat_reader_seek(other, (leat_position){0, rows}, &mark),
                      LEAT_OK);
-    ck_assert_int_eq(leat_reader_next_batch(other, out, 1, &got), LEAT_EFORMAT);
-    ck_assert_int_eq(leat_reader_next_batch(reader, out, 1, &got),
-                     LEAT_EFORMAT);
+    ck_assert_int_eq(leat_reader_next_batch(other, out, 1, &got), status);
+    ck_assert_int_eq(leat_reader_next_batch(reader, out, 1, &got), status);
     for (int i = 0; i < 16; i++)
         leat_sample_finish(out[i]);
     leat_token_finish(&mark);
     leat_reader_close(reader);
     leat_reader_close(other);
+}
+
+/* The inputs are past the row that only one of them has. */
+START_TEST(a_mark_before_the_error_leads_to_it)
+{
+    check_mark_at_end("(counted:9,field=a,form=stream) "
+                      "(counted:7,field=b,form=stream) | zip",
+                      7, LEAT_EFORMAT);
+}
+END_TEST
+
+/* The first input is past it, and fails in the next rows: they are no rows of
+ * the zip's. Over a shard, zip is told to skip to its end. */
+START_TEST(a_mark_before_the_end_leads_to_it)
+{
+    check_mark_at_end("(counted:9,field=a,form=stream,fails=5) "
+                      "(counted:3,field=b,form=stream) | zip:align=0",
+                      3, LEAT_END);
+    check_mark_at_end("(counted:9,field=a,form=stream,fails=4) "
+                      "(counted:3,field=b,form=stream) | zip:align=0 | "
+                      "shard:2,0",
+                      2, LEAT_END);
+    check_mark_at_end("(counted:9,field=a,form=stream,fails=4) "
+                      "(counted:3,field=b,form=stream) | zip:align=0 | "
+                      "shard:2,1",
+                      1, LEAT_END);
+}
+END_TEST
+
+/* The first input is at its end, behind what ends the other. */
+START_TEST(a_mark_before_an_error_that_a_skip_met_leads_to_it)
+{
+    check_mark_at_end("(counted:5,field=a,form=stream) "
+                      "(counted:9,field=b,form=stream,fails=4) | zip:align=0 | "
+                      "shard:6,0",
+                      1, LEAT_EIO);
 }
 END_TEST
 
@@ -584,6 +618,8 @@ int main(void)
     tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
     tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);
     tcase_add_test(tcase, a_mark_before_the_error_leads_to_it);
+    tcase_add_test(tcase, a_mark_before_the_end_leads_to_it);
+    tcase_add_test(tcase, a_mark_before_an_error_that_a_skip_met_leads_to_it);
     tcase_add_test(tcase, unequal_counts_are_refused_when_it_is_opened);
     tcase_add_test(tcase, align_0_stops_with_the_shortest);
     tcase_add_test(tcase, keys_are_compared);

@@ -19,8 +19,8 @@ typedef struct leat__zip_held {
     char line[LEAT__ERROR_MAX];
     bool is_bad[LEAT__ZIP_ROWS]; /* of the rows that were read last */
     char bad_line[LEAT__ZIP_ROWS][LEAT__ERROR_MAX];
-    leat_token begin; /* the inputs' marks where these rows begin */
-    int64_t given;    /* of these rows, how many were returned */
+    leat_token begin; /* the inputs' marks where these rows began */
+    int64_t given;    /* since then, how many rows were passed */
 } leat__zip_held;
 
 /* Over random access `held` is not used, over a stream `map.count` is not. */

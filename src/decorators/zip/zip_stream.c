@@ -3,8 +3,9 @@
  *
  * Several rows are read at a time, in lockstep: an input that fails in a row
  * steps over it, and the others do as well. What was read after a bad row is
- * held for the next calls. A mark is then that of the rows' beginning, and how
- * many were returned; else it is the inputs' own.
+ * held for the next calls. Where rows are held, or something ends them, the
+ * inputs are not at the same row: a mark is then that of the rows' beginning,
+ * and how many were passed since; else it is the inputs' own.
  */
 #include "base/memory.h"
 #include "decorators/zip/zip.h"
@@ -173,16 +174,24 @@ static void add_input(reading *rows, int i, leat__zip_rows *own)
         join_rows(rows, i, own->at);
 }
 
-/* Reads up to `n` rows from all inputs, and notes where they begin. */
+/* Notes where the next rows begin. */
+static int mark_begin(leat__zip *zip)
+{
+    const leat__decorator *decorator = &zip->map.decorator;
+    int status = LEAT_OK;
+    zip->held->begin.size = 0;
+    for (int i = 0; i < decorator->nupstream && !status; i++)
+        status = leat_reader_mark(decorator->upstream[i], &zip->held->begin);
+    return status;
+}
+
+/* Reads up to `n` rows from all inputs. */
 static int read_rows(reading *rows)
 {
     leat__zip *zip = rows->zip;
     leat__zip_held *held = zip->held;
     const leat__decorator *decorator = &zip->map.decorator;
-    int status = LEAT_OK;
-    held->begin.size = 0;
-    for (int i = 0; i < decorator->nupstream && !status; i++)
-        status = leat_reader_mark(decorator->upstream[i], &held->begin);
+    int status = mark_begin(zip);
     leat__zip_rows *own = status ? NULL : leat__zip_pool_take(&zip->pool);
     if (!own)
         return status ? status : LEAT_ENOMEM;
@@ -206,12 +215,12 @@ static int give_held(leat__zip *zip, leat_sample *out)
     return status;
 }
 
-/* What follows the rows that were held. */
-static int take_status(leat__zip_held *held)
+/* What follows the rows that were held. It stays: a mark is to lead to it. */
+static int held_status(const leat__zip_held *held)
 {
-    int status = held->status;
-    held->status = LEAT_OK;
-    return status == LEAT_END ? status : leat_error(status, "%s", held->line);
+    return !held->status || held->status == LEAT_END
+               ? held->status
+               : leat_error(held->status, "%s", held->line);
 }
 
 static int next_held(leat__zip *zip, leat_sample *const out[], int n, int *got)
@@ -223,7 +232,7 @@ static int next_held(leat__zip *zip, leat_sample *const out[], int n, int *got)
         *got += !status;
     }
     if (*got == 0 && !status)
-        status = take_status(held);
+        status = held_status(held);
     return status;
 }
 
@@ -242,14 +251,13 @@ static int hold_after(reading *rows, int row)
     return leat_error(LEAT_EDATA, "%s", held->bad_line[row]);
 }
 
-/* A mark between the last row and its error is that of the rows' beginning: the
- * inputs are past what the error is about. */
-static void note_error(reading *rows)
+/* The rows that were passed before what ends them: a mark from now on is that
+ * of the rows' beginning, as inputs may be past their end. */
+static void note_end(leat__zip_held *held, int64_t given, int status)
 {
-    leat__zip_held *held = rows->zip->held;
-    held->at = held->n = rows->n;
-    held->given = rows->n;
-    held->status = rows->status;
+    held->at = held->n = 0;
+    held->given = given;
+    held->status = status;
 }
 
 static int give_rows(reading *rows, int *got)
@@ -263,10 +271,8 @@ static int give_rows(reading *rows, int *got)
         zip->map.next.index++;
         return hold_after(rows, *got);
     }
-    if (!rows->status || rows->status == LEAT_END)
-        return rows->status;
-    note_error(rows);
-    return leat_error(rows->status, "%s", zip->held->line);
+    note_end(zip->held, rows->n, rows->status);
+    return held_status(zip->held);
 }
 
 static int zip_next(leat_reader *reader, leat_sample *const out[], int n,
@@ -297,7 +303,7 @@ static int skip_held(leat__zip *zip, int64_t n, int64_t *skipped)
     leat__zip_held *held = zip->held;
     int left = held->n - held->at;
     if (left == 0)
-        return take_status(held);
+        return held_status(held);
     *skipped = n < left ? n : left;
     held->at += (int)*skipped;
     held->given += *skipped;
@@ -307,10 +313,10 @@ static int skip_held(leat__zip *zip, int64_t n, int64_t *skipped)
 
 /* Rows that are stepped over: as `reading`, without samples. */
 typedef struct stepping {
+    leat__zip *zip;
     int64_t n;
     int ended;
     int status;
-    char line[LEAT__ERROR_MAX]; /* of an error */
 } stepping;
 
 /* What follows the rows: the status, or what it means that input `i` ends. */
@@ -319,11 +325,12 @@ static void stop_stepping(stepping *rows, int64_t n, int status)
     rows->n = n;
     rows->status = status;
     if (status != LEAT_END)
-        leat__error_save(rows->line);
+        leat__error_save(rows->zip->held->line);
 }
 
-static void step(const leat__zip *zip, int i, stepping *rows)
+static void step(stepping *rows, int i)
 {
+    const leat__zip *zip = rows->zip;
     leat_reader *input = zip->map.decorator.upstream[i];
     bool is_aligned = zip->align != LEAT_ALIGN_SHORTEST;
     int64_t n, more;
@@ -346,23 +353,30 @@ static void step(const leat__zip *zip, int i, stepping *rows)
 }
 
 /* Each input steps over as many as those before it. */
+static int64_t step_over(leat__zip *zip, int64_t n)
+{
+    stepping rows = {.zip = zip, .n = n};
+    for (int i = 0; i < zip->map.decorator.nupstream; i++)
+        step(&rows, i);
+    zip->map.next.index += rows.n;
+    note_end(zip->held, rows.n, rows.status);
+    return rows.n;
+}
+
 static int zip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     leat__zip *zip = (leat__zip *)reader;
     if (zip->held->at < zip->held->n || zip->held->status)
         return skip_held(zip, n, skipped);
-    stepping rows = {.n = n};
-    for (int i = 0; i < zip->map.decorator.nupstream; i++)
-        step(zip, i, &rows);
-    *skipped = rows.n;
-    zip->map.next.index += rows.n;
-    return !rows.status || rows.status == LEAT_END
-               ? rows.status
-               : leat_error(rows.status, "%s", rows.line);
+    int status = mark_begin(zip);
+    if (status)
+        return status;
+    *skipped = step_over(zip, n);
+    return held_status(zip->held);
 }
 
-/* First its index, and how many rows of those that are held were returned: the
- * inputs' indices follow. */
+/* First its index, and how many rows were passed since the inputs' marks, which
+ * follow. */
 static int zip_mark(leat_reader *reader, leat_token *token)
 {
     const leat__zip *zip = (const leat__zip *)reader;
@@ -378,24 +392,15 @@ static int zip_mark(leat_reader *reader, leat_token *token)
     return status;
 }
 
-/* Goes on in the middle of rows, which begin where the inputs are. */
-static int read_again(leat__zip *zip, int64_t given)
+/* Passes by the rows that a mark has after the beginning. */
+static int pass_again(leat__zip *zip, int64_t given)
 {
-    leat__zip_held *held = zip->held;
-    reading rows = {zip, held->rows->at, LEAT__ZIP_ROWS, -1, 0, {false}};
-    for (int i = 0; i < LEAT__ZIP_ROWS; i++)
-        leat_sample_clear(held->rows->at[i]);
-    int status = read_rows(&rows);
-    if (status)
-        return status;
-    if (given > rows.n)
-        return leat_error(LEAT_EINVAL, "zip: the mark is none");
-    zip->map.next.index += given;
-    held->at = (int)given;
-    held->n = rows.n;
-    held->status = rows.status;
-    held->given = given;
-    return LEAT_OK;
+    int64_t passed = step_over(zip, given);
+    int status = held_status(zip->held);
+    drop_held(zip->held);
+    return status == LEAT_END || (!status && passed < given)
+               ? leat_error(LEAT_EINVAL, "zip: the mark is none")
+               : status;
 }
 
 static int take_state(leat_token *mark, int64_t *index, int64_t *given)
@@ -406,7 +411,7 @@ static int take_state(leat_token *mark, int64_t *index, int64_t *given)
         return status;
     *index = state[0];
     *given = state[1];
-    return *given < 0 || *given > LEAT__ZIP_ROWS || *given > *index
+    return *given < 0 || *given > *index
                ? leat_error(LEAT_EINVAL, "zip: the mark is none")
                : LEAT_OK;
 }
@@ -425,7 +430,7 @@ static int zip_seek(leat_reader *reader, leat_position position,
         return status;
     zip->map.next = position;
     drop_held(zip->held);
-    return given > 0 ? read_again(zip, given) : LEAT_OK;
+    return given > 0 ? pass_again(zip, given) : LEAT_OK;
 }
 
 static int zip_restore(leat_reader *reader, leat_token *token)
