@@ -520,6 +520,42 @@ static void put_no_table(jpeg_writer *file)
                  (const unsigned char[]){3, 1, 0, 2, 0, 3, 0x22, 0, 63, 0});
 }
 
+/* Baseline files have two tables of each class; libjpeg takes four. */
+static void put_table_number(jpeg_writer *file, unsigned char tables)
+{
+    jpeg_codes dc = jpeg_codes_make(JPEG_DC, 0, 3);
+    jpeg_codes ac = jpeg_codes_make(JPEG_AC, 1, 7);
+    jpeg_put_marker(file, 0xd8);
+    jpeg_put_quantum(file, 0, 1);
+    for (int i = 0; i < JPEG_TABLES; i++) {
+        jpeg_put_codes(file, JPEG_DC, i, &dc);
+        jpeg_put_codes(file, JPEG_AC, i, &ac);
+    }
+    jpeg_put_frame(file, 8, 8, 1, full);
+    jpeg_put_scan(file, 1, &tables);
+    put_plain_block(file);
+}
+
+static void put_dc_table_2(jpeg_writer *file)
+{
+    put_table_number(file, 0x21);
+}
+
+static void put_ac_table_2(jpeg_writer *file)
+{
+    put_table_number(file, 0x12);
+}
+
+static void put_tables_3(jpeg_writer *file)
+{
+    put_table_number(file, 0x33);
+}
+
+static void put_tables_1(jpeg_writer *file)
+{
+    put_table_number(file, 0x11);
+}
+
 static void put_table_of_one_length(jpeg_writer *file)
 {
     put_odd_scan(file,
@@ -592,6 +628,10 @@ static const struct {
     {"coefficients 0 to 62", put_part_of_band, JPEG_LIBRARY},
     {"successive approximation", put_high_bits, JPEG_LIBRARY},
     {"no such table", put_no_table, JPEG_NOT_DECODED},
+    {"tables 1", put_tables_1, JPEG_FAST},
+    {"DC table 2", put_dc_table_2, JPEG_LIBRARY},
+    {"AC table 2", put_ac_table_2, JPEG_LIBRARY},
+    {"tables 3", put_tables_3, JPEG_LIBRARY},
     {"two codes of one bit", put_table_of_one_length, JPEG_NOT_DECODED},
     {"a component twice", put_component_twice, JPEG_NOT_DECODED},
     {"DC that grows", put_growing_dc, JPEG_LIBRARY},
