@@ -59,6 +59,9 @@ static bool fill_code(leat__huffman_code *out, symbol_maker *make,
             out->largest[length] = (int32_t)code;
             fill_symbols(symbols, code, length, out->symbol[index]);
         }
+        /* No code is all ones. */
+        if (code >> length)
+            return false;
     }
     return true;
 }
