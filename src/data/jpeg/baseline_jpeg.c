@@ -4,7 +4,9 @@
  * then the band's rows become rows of pixels. Where a pixel takes from the
  * chroma of two rows, the last row waits for the next band, and a copy of it
  * precedes that. All blocks are entropy-decoded, so that damage anywhere is
- * found; only those that the region takes from are transformed.
+ * found; only those that the region takes from are transformed. Segments
+ * between restart markers that have none of these are only searched for their
+ * end.
  */
 #include "data/jpeg/baseline_jpeg.h"
 #include "base/memory.h"

@@ -52,7 +52,7 @@ typedef struct leat__jpeg_scan {
     /* Bits, the next one highest; `count` of them are valid. */
     uint64_t bits;
     unsigned count;
-    const unsigned char *next; /* byte, behind those */
+    const unsigned char *next; /* byte, after those */
     const unsigned char *stop; /* MCUs are decoded up to here */
     int predicted[3];          /* DC coefficients, by component */
     uint32_t irregular;        /* not 0: something that no clean file has */
