@@ -7,6 +7,7 @@
 #include <leat/datum.h>
 #include <leat/lmdb_check.h>
 
+#include <errno.h>
 #include <sys/stat.h>
 
 enum { NAMED_BAD = 5 };
@@ -253,14 +254,22 @@ static void read_pipeline(struct info *info, const char *text, bool quiet)
     read_all(info, count, quiet);
 }
 
-/* Of a database; -1: there is none of that path. */
+/* Or the text of a pipeline. */
+static bool is_path(const char *text)
+{
+    struct stat found;
+    return !stat(text, &found) ||
+           (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+}
+
+/* Of a database that was read. */
 static int64_t size_on_disk(const char *path)
 {
     char file[4096];
     struct stat found;
     snprintf(file, sizeof(file), "%s/data.mdb", path);
-    if (stat(file, &found) && stat(path, &found))
-        return -1;
+    if (stat(path, &found) || (S_ISDIR(found.st_mode) && stat(file, &found)))
+        message_fail("%s: %s", path, strerror(errno));
     return found.st_size;
 }
 
@@ -354,15 +363,14 @@ int command_info(int argc, char **argv)
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();
-    int64_t bytes = size_on_disk(arguments[0]);
-    if (bytes >= 0)
+    bool is_database = is_path(arguments[0]);
+    if (is_database)
         read_database(&info, arguments[0], all, json);
     else
         read_pipeline(&info, arguments[0], json);
+    int64_t bytes = is_database ? size_on_disk(arguments[0]) : info.payload;
     for (int i = 0; i < COUNTS; i++)
         sort_names(&info.count[i]);
-    if (bytes < 0)
-        bytes = info.payload;
     int exit_status = json ? print_json(&info, bytes)
                            : print_text(&info, arguments[0], bytes);
     if (!exit_status && info.bad)
