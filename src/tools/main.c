@@ -34,6 +34,7 @@ static void occupy_closed_streams(void)
 int main(int argc, char **argv)
 {
     occupy_closed_streams();
+    output_begin();
     leat_log_set(print_log, NULL, LEAT_LOG_NONE);
     /* A file size limit then is an error of write, as a full disk is. */
     signal(SIGXFSZ, SIG_IGN);

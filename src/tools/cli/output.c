@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,22 @@ static void print_line(const char *text)
     /* A terminal's line may hold a progress bar, which is redrawn. */
     fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
             plain);
+}
+
+/* Jansson lacked memory: what it should have added may be left out. */
+static atomic_bool lacks_json;
+
+static void *alloc_json(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory)
+        atomic_store(&lacks_json, true);
+    return memory;
+}
+
+void output_begin(void)
+{
+    json_set_alloc_funcs(alloc_json, free);
 }
 
 int message_print(int exit_status, const char *format, ...)
@@ -69,6 +86,8 @@ void output_exit(int status)
        arrive is none. */
     if (output_flush() && status <= EXIT_FOUND)
         status = message_last_error();
+    if (atomic_load(&lacks_json) && status <= EXIT_FOUND)
+        status = message_error("out of memory: the output is not complete");
     exit(status);
 }
 

@@ -61,6 +61,10 @@ static inline void output_require_sound(int status)
 }
 #define message_fail(...) output_exit(message_error(__VA_ARGS__))
 
+/* Called first: from then on output_exit ends in trouble (2) where JSON lacked
+ * memory, as it may have left out values without an error. */
+void output_begin(void);
+
 /* Whether all output is written; else LEAT_EIO, with the reason. */
 int output_flush(void);
 
