@@ -40,6 +40,13 @@ static const char *form_of(const leat_pipeline *pipeline,
     return leat_reader_is_random_access(reader) ? "index map" : "stream";
 }
 
+/* A reader that cannot, or whose data are damaged, has answered. */
+static void require_answer(int status)
+{
+    if (status == LEAT_ENOMEM || status == LEAT_EIO)
+        output_require(status);
+}
+
 /* How a resumed run finds a position. */
 static const char *resume_of(leat_reader *reader)
 {
@@ -47,6 +54,7 @@ static const char *resume_of(leat_reader *reader)
     leat_token_init(&token);
     int status = leat_reader_save(reader, &token);
     leat_token_finish(&token);
+    require_answer(status);
     if (status)
         return "none";
     if (leat_reader_can_seek(reader))
@@ -66,7 +74,9 @@ static void explain_reader(const leat_pipeline *pipeline, leat_reader *reader,
         .resume = resume_of(reader),
         .memory = stats[0].memory,
     };
-    if (leat_reader_count(reader, &out->count))
+    int status = leat_reader_count(reader, &out->count);
+    require_answer(status);
+    if (status)
         out->count = -1;
 }
 

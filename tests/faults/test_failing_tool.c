@@ -79,6 +79,7 @@ static const command commands[] = {
     {"compare", {"compare", "base", "base"}, NULL, 0, 0},
     {"cat", {"cat", "lmdb:base"}, NULL, 0, 0},
     {"readers", {"readers", "--json"}, NULL, 0, 0},
+    {"explain", {"explain", "text:list | take:3"}, NULL, 0, 0},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
