@@ -360,17 +360,13 @@ static inline int put_usual(leat__batch_fill *fill, leat__batch *batch,
     return status;
 }
 
-static inline int put(leat__batch_fill *fill, leat__batch *batch,
-                      const leat__chunk *chunk, int i,
-                      const leat_sample *sample)
+/* Tops of any kinds, each of a field that its plan names. */
+__attribute__((noinline)) static int
+put_planned(leat__batch_fill *fill, leat__batch *batch,
+            const leat__chunk *chunk, int i, const leat_sample *sample)
 {
     const leat__top_plan *plan = fill->spec.plan;
-    int at = chunk->first + i;
-    int status = leat__field_check_run(&plan->check, sample);
-    if (status)
-        return status;
-    if (plan->top[0].is_usual)
-        return put_usual(fill, batch, chunk, i, sample);
+    int at = chunk->first + i, status = LEAT_OK;
     for (int k = 0; k < plan->n && !status; k++) {
         const leat__planned_top *planned = &plan->top[k];
         const leat__top *top = &batch->shape.top[k];
@@ -391,9 +387,24 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
     return status;
 }
 
-int leat__batch_fill_sample(leat__batch_fill *fill, leat__batch *batch,
-                            const leat__chunk *chunk, int i,
-                            const leat_sample *sample)
+static inline int put(leat__batch_fill *fill, leat__batch *batch,
+                      const leat__chunk *chunk, int i,
+                      const leat_sample *sample)
+{
+    const leat__top_plan *plan = fill->spec.plan;
+    int status = leat__field_check_run(&plan->check, sample);
+    if (status)
+        return status;
+    return plan->top[0].is_usual ? put_usual(fill, batch, chunk, i, sample)
+                                 : put_planned(fill, batch, chunk, i, sample);
+}
+
+/* Cold, so that put is inlined into the loop over a chunk. */
+__attribute__((cold)) int leat__batch_fill_sample(leat__batch_fill *fill,
+                                                  leat__batch *batch,
+                                                  const leat__chunk *chunk,
+                                                  int i,
+                                                  const leat_sample *sample)
 {
     return put(fill, batch, chunk, i, sample);
 }
