@@ -91,6 +91,7 @@ foreach(stem transform_cuda occupy_cuda)
     DEPENDS ${PROJECT_SOURCE_DIR}/cuda/${stem}.cu
       ${PROJECT_SOURCE_DIR}/cuda/${stem}.h
       ${PROJECT_SOURCE_DIR}/src/device/transform_batch.h
+      ${PROJECT_SOURCE_DIR}/src/device/transform_lane.h
       ${PROJECT_SOURCE_DIR}/src/device/divisor.h
       ${PROJECT_SOURCE_DIR}/src/device/float16.h
       ${PROJECT_SOURCE_DIR}/include/leat/ext/device.h

@@ -73,7 +73,7 @@ static __device__ inline uint32_t leat__device_halves(leat_dtype type,
 #endif
 }
 
-#include "device/transform_batch.h"
+#include "device/transform_lane.h"
 #include "transform_cuda.h"
 
 /* Blocks that a processor is to have at once: at least three quarters of its

@@ -1,6 +1,6 @@
 /* The kernels' launch functions in the double: a loop over the grid. */
 #include "cuda_double/cuda_double_state.h"
-#include "device/transform_batch.h"
+#include "device/transform_lane.h"
 #include "occupy_cuda.h"
 #include "transform_cuda.h"
 

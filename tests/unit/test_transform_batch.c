@@ -63,7 +63,7 @@ static inline uint32_t leat__device_halves(leat_dtype type, float low,
 
 #define LEAT__DEVICE_UNROLL
 #define LEAT__DEVICE_LOOP
-#include "device/transform_batch.h"
+#include "device/transform_lane.h"
 #include "support/suite.h"
 
 START_TEST(every_batch_has_the_bits_of_the_reference)
