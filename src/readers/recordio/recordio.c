@@ -40,11 +40,11 @@ enum {
     CHUNK_BEGIN   /* offset of its header */
 };
 
-static int parse_header(const recordio_format *recordio,
+static int parse_header(const recordio_format *io,
                         leat__recordio_header *header,
                         const unsigned char *bytes)
 {
-    return leat__recordio_parse_header(header, recordio->dialect, bytes);
+    return leat__recordio_parse_header(header, io->dialect, bytes);
 }
 
 static int add_chunk(recordio_file *file, uint64_t offset)
@@ -68,15 +68,15 @@ static int recordio_begin(leat__record_format *format,
                           const leat__record_window *window, uint64_t size,
                           leat__record_file *out)
 {
-    recordio_format *recordio = (recordio_format *)format;
-    if (!recordio->file)
+    recordio_format *io = (recordio_format *)format;
+    if (!io->file)
         return LEAT_OK;
-    recordio_file *file = &recordio->file[out->number];
+    recordio_file *file = &io->file[out->number];
     leat__recordio_header header;
     int status = LEAT_OK;
     uint64_t at = 0;
     while (!status && size - at >= LEAT__RECORDIO_HEADER &&
-           !parse_header(recordio, &header, window->bytes + at)) {
+           !parse_header(io, &header, window->bytes + at)) {
         status = add_chunk(file, at);
         at += LEAT__RECORDIO_HEADER;
         at += header.stored < size - at ? header.stored : size - at;
@@ -102,16 +102,14 @@ static int bad_chunk(const unsigned char *bytes)
                       leat__get_u32(bytes + fluid->checksum_at));
 }
 
-static bool is_refused(const recordio_format *recordio,
-                       const unsigned char *bytes)
+static bool is_refused(const recordio_format *io, const unsigned char *bytes)
 {
-    return !recordio->file &&
-           leat__get_u32(bytes + recordio->dialect->compressor_at) >=
-               LEAT__RECORDIO_BAD_DATA;
+    return !io->file && leat__get_u32(bytes + io->dialect->compressor_at) >=
+                            LEAT__RECORDIO_BAD_DATA;
 }
 
 /* Goes into the chunk at walk->offset; past one that the filter refused. */
-static int enter_chunk(const recordio_format *recordio,
+static int enter_chunk(const recordio_format *io,
                        const leat__record_window *window,
                        leat__record_walk *walk)
 {
@@ -130,12 +128,12 @@ static int enter_chunk(const recordio_format *recordio,
                           "the file is cut: %llu bytes are left of a chunk's "
                           "header of %d",
                           (unsigned long long)left, LEAT__RECORDIO_HEADER);
-    if (is_refused(recordio, bytes)) {
+    if (is_refused(io, bytes)) {
         walk->offset += LEAT__RECORDIO_HEADER;
         walk->record++;
         return bad_chunk(bytes);
     }
-    int status = parse_header(recordio, &header, bytes);
+    int status = parse_header(io, &header, bytes);
     if (status)
         return status;
     if (header.packing != LEAT__RECORDIO_PLAIN)
@@ -143,7 +141,7 @@ static int enter_chunk(const recordio_format *recordio,
                           "the chunk is compressed, and those before it are "
                           "not: read the file through a pipe");
     left -= LEAT__RECORDIO_HEADER;
-    if (recordio->file && header.stored > left)
+    if (io->file && header.stored > left)
         return leat_error(LEAT_EFORMAT,
                           "the file is cut: %llu bytes are left of a chunk of "
                           "%u",
@@ -210,7 +208,7 @@ static int recordio_walk(const leat__record_format *format,
                          leat__record_walk *walk, leat__record_span out[],
                          int n, int *got)
 {
-    const recordio_format *recordio = (const recordio_format *)format;
+    const recordio_format *io = (const recordio_format *)format;
     int status = LEAT_OK, found = 0;
     (void)file;
     while (!status && found < n) {
@@ -218,7 +216,7 @@ static int recordio_walk(const leat__record_format *format,
             if (found > 0)
                 break;
             out[0].offset = walk->offset;
-            status = enter_chunk(recordio, window, walk);
+            status = enter_chunk(io, window, walk);
             continue;
         }
         status = find_record(window, walk, &out[found]);
@@ -255,18 +253,18 @@ static int64_t find_chunk(recordio_file *file, uint64_t at)
 }
 
 /* Looks at the checksum of a chunk, whose header is at `begin`, once. */
-static int check_chunk(const recordio_format *recordio,
+static int check_chunk(const recordio_format *io,
                        const leat__record_window *window, uint64_t begin,
                        uint64_t size, atomic_uchar *state)
 {
     leat__recordio_header header;
     const unsigned char *bytes = window->bytes + begin;
     int known = atomic_load_explicit(state, memory_order_relaxed);
-    if (parse_header(recordio, &header, bytes) || header.stored != size)
+    if (parse_header(io, &header, bytes) || header.stored != size)
         return leat_error(LEAT_EDATA, "the header of its chunk has changed");
     if (known == CHUNK_UNKNOWN) {
-        known = recordio->dialect->checksum(bytes + LEAT__RECORDIO_HEADER,
-                                            header.stored) == header.checksum
+        known = io->dialect->checksum(bytes + LEAT__RECORDIO_HEADER,
+                                      header.stored) == header.checksum
                     ? CHUNK_GOOD
                     : CHUNK_BAD;
         atomic_store_explicit(state, (unsigned char)known,
@@ -281,11 +279,11 @@ static int check_chunk(const recordio_format *recordio,
 }
 
 /* Of a record at `at` of a mapped file: *room bytes up to its chunk's end. */
-static int check_record(const recordio_format *recordio, int64_t number,
+static int check_record(const recordio_format *io, int64_t number,
                         const leat__record_window *window, uint64_t at,
                         uint64_t *room)
 {
-    recordio_file *file = &recordio->file[number];
+    recordio_file *file = &io->file[number];
     if (file->n == 0)
         return leat_error(LEAT_EDATA, "it is beyond the end of the file");
     int64_t chunk = find_chunk(file, at);
@@ -300,10 +298,10 @@ static int check_record(const recordio_format *recordio, int64_t number,
     atomic_uchar *state = &file->state[chunk];
     return atomic_load_explicit(state, memory_order_relaxed) == CHUNK_GOOD
                ? LEAT_OK
-               : check_chunk(recordio, window, begin, end - from, state);
+               : check_chunk(io, window, begin, end - from, state);
 }
 
-static inline int read_record(const recordio_format *recordio,
+static inline int read_record(const recordio_format *io,
                               const leat__record_file *file,
                               const leat__record_window *window,
                               const leat__record_span *span,
@@ -312,8 +310,8 @@ static inline int read_record(const recordio_format *recordio,
     uint64_t at = span->offset - window->offset;
     uint64_t room = window->size - at;
     int status = LEAT_OK;
-    if (recordio->file)
-        status = check_record(recordio, file->number, window, at, &room);
+    if (io->file)
+        status = check_record(io, file->number, window, at, &room);
     if (status)
         return status;
     const unsigned char *bytes = window->bytes + at;
@@ -334,10 +332,10 @@ static int recordio_read(const leat__record_format *format,
                          const leat__record_span span[],
                          leat_sample *const out[], int n, int *got)
 {
-    const recordio_format *recordio = (const recordio_format *)format;
+    const recordio_format *io = (const recordio_format *)format;
     int status = LEAT_OK;
     for (*got = 0; !status && *got < n; *got += !status)
-        status = read_record(recordio, file, window, &span[*got], out[*got]);
+        status = read_record(io, file, window, &span[*got], out[*got]);
     return status;
 }
 
@@ -348,8 +346,8 @@ static int recordio_resume(const leat__record_format *format,
                            const leat__record_window *window,
                            leat__record_walk *walk)
 {
-    const recordio_format *recordio = (const recordio_format *)format;
-    recordio_file *chunks = &recordio->file[file->number];
+    const recordio_format *io = (const recordio_format *)format;
+    recordio_file *chunks = &io->file[file->number];
     uint64_t wanted = walk->offset;
     int64_t record = walk->record;
     leat__record_span span;
@@ -358,7 +356,7 @@ static int recordio_resume(const leat__record_format *format,
     walk->offset = chunks->offset[find_chunk(chunks, wanted)];
     if (wanted <= walk->offset)
         wanted = UINT64_MAX;
-    int status = enter_chunk(recordio, window, walk);
+    int status = enter_chunk(io, window, walk);
     while (!status && walk->offset < wanted)
         status = find_record(window, walk, &span);
     walk->record = record;
@@ -367,14 +365,14 @@ static int recordio_resume(const leat__record_format *format,
 
 static void recordio_destroy(leat__record_format *format)
 {
-    recordio_format *recordio = (recordio_format *)format;
-    for (int i = 0; i < recordio->nfiles; i++) {
-        leat__free(recordio->file[i].offset);
-        leat__free(recordio->file[i].state);
+    recordio_format *io = (recordio_format *)format;
+    for (int i = 0; i < io->nfiles; i++) {
+        leat__free(io->file[i].offset);
+        leat__free(io->file[i].state);
     }
-    leat__free(recordio->file);
+    leat__free(io->file);
     leat__recordio_filter_destroy(format->filter);
-    leat__free(recordio);
+    leat__free(io);
 }
 
 static const leat__record_format_ops recordio_ops = {
@@ -388,7 +386,7 @@ static const leat__record_format_ops recordio_ops = {
 
 /* Whether a plain file's first chunk is compressed; sets the dialect by the
    first file that has one. */
-static int probe_chunk(recordio_format *recordio, leat__byte_stream *stream,
+static int probe_chunk(recordio_format *io, leat__byte_stream *stream,
                        bool *is_packed)
 {
     leat__recordio_header header;
@@ -397,9 +395,9 @@ static int probe_chunk(recordio_format *recordio, leat__byte_stream *stream,
     *is_packed = false;
     if (status || stream->left == 0)
         return status;
-    while (!status && !recordio->dialect) {
+    while (!status && !io->dialect) {
         bool is_last = stream->ended || needed > stream->limit;
-        status = leat__recordio_find_dialect(&recordio->dialect, stream->next,
+        status = leat__recordio_find_dialect(&io->dialect, stream->next,
                                              stream->left, is_last, &needed);
         if (status == LEAT_AGAIN)
             status = needed > stream->limit
@@ -408,12 +406,12 @@ static int probe_chunk(recordio_format *recordio, leat__byte_stream *stream,
     }
     if (status || stream->left < LEAT__RECORDIO_HEADER)
         return status;
-    status = parse_header(recordio, &header, stream->next);
+    status = parse_header(io, &header, stream->next);
     *is_packed = header.packing != LEAT__RECORDIO_PLAIN;
     return status;
 }
 
-static int probe_file(recordio_format *recordio, leat__byte_stream *stream,
+static int probe_file(recordio_format *io, leat__byte_stream *stream,
                       const char *path, leat__compression compression,
                       bool *is_stream)
 {
@@ -425,13 +423,13 @@ static int probe_file(recordio_format *recordio, leat__byte_stream *stream,
     }
     status = leat__byte_stream_open(stream, path, LEAT__COMPRESSION_NONE);
     if (!status)
-        status = probe_chunk(recordio, stream, is_stream);
+        status = probe_chunk(io, stream, is_stream);
     return status == LEAT_EFORMAT ? leat__error_context(status, "%s", path)
                                   : status;
 }
 
 /* Files are mapped where none is compressed, in any way. */
-static int choose_form(recordio_format *recordio, const leat_open *open,
+static int choose_form(recordio_format *io, const leat_open *open,
                        const leat__file_list *files)
 {
     leat__compression compression =
@@ -442,43 +440,41 @@ static int choose_form(recordio_format *recordio, const leat_open *open,
     int status = LEAT_OK;
     leat__byte_stream_init(&stream, limit + LEAT__RECORDIO_HEADER, NULL);
     for (int i = 0; !status && !is_stream && i < files->n; i++)
-        status = probe_file(recordio, &stream, files->path[i], compression,
-                            &is_stream);
+        status =
+            probe_file(io, &stream, files->path[i], compression, &is_stream);
     leat__byte_stream_finish(&stream);
     if (status)
         return status;
-    if (is_stream || !recordio->dialect)
-        recordio->dialect = &leat__recordio_fluid;
+    if (is_stream || !io->dialect)
+        io->dialect = &leat__recordio_fluid;
     if (is_stream)
-        return leat__recordio_filter_create(&recordio->format.filter, limit);
-    recordio->format.defers = true;
-    recordio->file =
-        leat__alloc_zero((size_t)files->n, sizeof(*recordio->file));
-    recordio->nfiles = recordio->file ? files->n : 0;
-    return recordio->file ? LEAT_OK : LEAT_ENOMEM;
+        return leat__recordio_filter_create(&io->format.filter, limit);
+    io->format.defers = true;
+    io->file = leat__alloc_zero((size_t)files->n, sizeof(*io->file));
+    io->nfiles = io->file ? files->n : 0;
+    return io->file ? LEAT_OK : LEAT_ENOMEM;
 }
 
 static int recordio_open(const leat_open *open, leat_reader **out)
 {
     leat__file_list files = {0};
-    recordio_format *recordio = leat__alloc_zero(1, sizeof(*recordio));
-    if (!recordio)
+    recordio_format *io = leat__alloc_zero(1, sizeof(*io));
+    if (!io)
         return LEAT_ENOMEM;
-    recordio->format.ops = &recordio_ops;
-    recordio->format.nspec = 1;
-    recordio->format.spec[0] = (leat_field_spec){
+    io->format.ops = &recordio_ops;
+    io->format.nspec = 1;
+    io->format.spec[0] = (leat_field_spec){
         .name = "record", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
     int status = leat__file_list_open(&files, open->args);
     if (!status)
-        status = choose_form(recordio, open, &files);
-    if (!status && recordio->format.filter)
-        status = leat__record_stream_open(open, &recordio->format, &files, out);
+        status = choose_form(io, open, &files);
+    if (!status && io->format.filter)
+        status = leat__record_stream_open(open, &io->format, &files, out);
     else if (!status)
-        return leat__record_reader_open_files(open, &recordio->format, &files,
-                                              out);
+        return leat__record_reader_open_files(open, &io->format, &files, out);
     leat__file_list_close(&files);
     if (status)
-        recordio_destroy(&recordio->format);
+        recordio_destroy(&io->format);
     return status;
 }
 

@@ -21,20 +21,20 @@ static recordio_filter *filter_of(leat__byte_filter *filter)
 }
 
 /* Nothing is left to give. */
-static void empty(recordio_filter *recordio)
+static void empty(recordio_filter *io)
 {
-    recordio->payload.size = 0;
-    recordio->given = LEAT__RECORDIO_HEADER;
+    io->payload.size = 0;
+    io->given = LEAT__RECORDIO_HEADER;
 }
 
 static int filter_open(leat__byte_filter *filter, const char *path,
                        leat__compression compression, leat_reader *reader)
 {
-    recordio_filter *recordio = filter_of(filter);
-    recordio->dialect = NULL;
-    recordio->stream.source.reader = reader;
-    empty(recordio);
-    return leat__byte_stream_open(&recordio->stream, path, compression);
+    recordio_filter *io = filter_of(filter);
+    io->dialect = NULL;
+    io->stream.source.reader = reader;
+    empty(io);
+    return leat__byte_stream_open(&io->stream, path, compression);
 }
 
 static void filter_close(leat__byte_filter *filter)
@@ -47,23 +47,23 @@ static void filter_cancel(leat__byte_filter *filter)
     leat__byte_stream_cancel(&filter_of(filter)->stream);
 }
 
-static int bad_chunk(const recordio_filter *recordio, int status)
+static int bad_chunk(const recordio_filter *io, int status)
 {
     return leat__error_context(status, "%s: chunk at byte %lld",
-                               recordio->stream.source.path,
-                               (long long)recordio->stream.offset);
+                               io->stream.source.path,
+                               (long long)io->stream.offset);
 }
 
-static int find_dialect(recordio_filter *recordio)
+static int find_dialect(recordio_filter *io)
 {
-    leat__byte_stream *stream = &recordio->stream;
+    leat__byte_stream *stream = &io->stream;
     uint64_t needed;
     int status;
     bool is_last = stream->ended;
-    while ((status = leat__recordio_find_dialect(
-                &recordio->dialect, stream->next, stream->left, is_last,
-                &needed)) == LEAT_AGAIN) {
-        is_last = needed > recordio->limit + LEAT__RECORDIO_HEADER;
+    while ((status = leat__recordio_find_dialect(&io->dialect, stream->next,
+                                                 stream->left, is_last,
+                                                 &needed)) == LEAT_AGAIN) {
+        is_last = needed > io->limit + LEAT__RECORDIO_HEADER;
         if (is_last)
             continue;
         status = leat__byte_stream_need(stream, (size_t)needed);
@@ -71,7 +71,7 @@ static int find_dialect(recordio_filter *recordio)
             return status;
         is_last = stream->ended;
     }
-    return status ? bad_chunk(recordio, status) : LEAT_OK;
+    return status ? bad_chunk(io, status) : LEAT_OK;
 }
 
 static void put_u32(unsigned char *at, uint32_t value)
@@ -80,127 +80,122 @@ static void put_u32(unsigned char *at, uint32_t value)
         at[i] = (unsigned char)(value >> 8 * i);
 }
 
-static void write_header(recordio_filter *recordio, uint32_t nrecords,
+static void write_header(recordio_filter *io, uint32_t nrecords,
                          uint32_t checksum, uint32_t compressor)
 {
     const leat__recordio_dialect *fluid = &leat__recordio_fluid;
-    put_u32(recordio->header, LEAT__RECORDIO_MAGIC);
-    put_u32(recordio->header + fluid->nrecords_at, nrecords);
-    put_u32(recordio->header + fluid->checksum_at, checksum);
-    put_u32(recordio->header + fluid->compressor_at, compressor);
-    put_u32(recordio->header + fluid->stored_at,
-            (uint32_t)recordio->payload.size);
-    recordio->given = 0;
+    put_u32(io->header, LEAT__RECORDIO_MAGIC);
+    put_u32(io->header + fluid->nrecords_at, nrecords);
+    put_u32(io->header + fluid->checksum_at, checksum);
+    put_u32(io->header + fluid->compressor_at, compressor);
+    put_u32(io->header + fluid->stored_at, (uint32_t)io->payload.size);
+    io->given = 0;
 }
 
 /* The chunk is in the window. */
-static int unpack_chunk(recordio_filter *recordio,
+static int unpack_chunk(recordio_filter *io,
                         const leat__recordio_header *header)
 {
-    const unsigned char *stored = recordio->stream.next + LEAT__RECORDIO_HEADER;
-    uint32_t found = recordio->dialect->checksum(stored, header->stored);
+    const unsigned char *stored = io->stream.next + LEAT__RECORDIO_HEADER;
+    uint32_t found = io->dialect->checksum(stored, header->stored);
     uint32_t compressor = 0, nrecords = header->nrecords;
-    recordio->payload.size = 0;
+    io->payload.size = 0;
     if (found != header->checksum) {
         compressor = LEAT__RECORDIO_BAD_CHECKSUM;
         nrecords = found;
     } else {
         int status = leat__recordio_unpack(header->packing, stored,
-                                           header->stored, &recordio->payload);
+                                           header->stored, &io->payload);
         if (status && status != LEAT_EFORMAT)
-            return bad_chunk(recordio, status);
+            return bad_chunk(io, status);
         if (status) {
             compressor = LEAT__RECORDIO_BAD_DATA;
-            recordio->payload.size = 0;
+            io->payload.size = 0;
         }
     }
-    write_header(recordio, nrecords, header->checksum, compressor);
-    leat__byte_stream_consume(&recordio->stream,
+    write_header(io, nrecords, header->checksum, compressor);
+    leat__byte_stream_consume(&io->stream,
                               LEAT__RECORDIO_HEADER + header->stored);
     return LEAT_OK;
 }
 
-static int cut_off(const recordio_filter *recordio, uint64_t whole)
+static int cut_off(const recordio_filter *io, uint64_t whole)
 {
     int status =
         leat_error(LEAT_EFORMAT, "the file is cut: %zu bytes are left of %llu",
-                   recordio->stream.left, (unsigned long long)whole);
-    return bad_chunk(recordio, status);
+                   io->stream.left, (unsigned long long)whole);
+    return bad_chunk(io, status);
 }
 
 /* Has a chunk to give, unless the file has ended. */
-static int next_chunk(recordio_filter *recordio)
+static int next_chunk(recordio_filter *io)
 {
     leat__recordio_header header;
-    leat__byte_stream *stream = &recordio->stream;
+    leat__byte_stream *stream = &io->stream;
     int status = leat__byte_stream_need(stream, LEAT__RECORDIO_HEADER);
     if (status || stream->left == 0)
         return status;
-    if (!recordio->dialect)
-        status = find_dialect(recordio);
+    if (!io->dialect)
+        status = find_dialect(io);
     if (status)
         return status;
     if (stream->left < LEAT__RECORDIO_HEADER)
-        return cut_off(recordio, LEAT__RECORDIO_HEADER);
-    status =
-        leat__recordio_parse_header(&header, recordio->dialect, stream->next);
+        return cut_off(io, LEAT__RECORDIO_HEADER);
+    status = leat__recordio_parse_header(&header, io->dialect, stream->next);
     if (status)
-        return bad_chunk(recordio, status);
+        return bad_chunk(io, status);
     uint64_t whole = (uint64_t)LEAT__RECORDIO_HEADER + header.stored;
-    if (header.stored > recordio->limit) {
+    if (header.stored > io->limit) {
         status = leat_error(LEAT_EFORMAT,
                             "it has %llu bytes, and max_record is %zu: give "
                             "another max_record= to read it",
-                            (unsigned long long)header.stored, recordio->limit);
-        return bad_chunk(recordio, status);
+                            (unsigned long long)header.stored, io->limit);
+        return bad_chunk(io, status);
     }
     status = leat__byte_stream_need(stream, (size_t)whole);
     if (status)
         return status;
-    return stream->left < whole ? cut_off(recordio, whole)
-                                : unpack_chunk(recordio, &header);
+    return stream->left < whole ? cut_off(io, whole)
+                                : unpack_chunk(io, &header);
 }
 
 static int filter_read(leat__byte_filter *filter, void *out, size_t n,
                        size_t *got)
 {
-    recordio_filter *recordio = filter_of(filter);
+    recordio_filter *io = filter_of(filter);
     *got = 0;
-    if (recordio->given == LEAT__RECORDIO_HEADER + recordio->payload.size) {
-        int status = next_chunk(recordio);
-        if (status ||
-            recordio->given == LEAT__RECORDIO_HEADER + recordio->payload.size)
+    if (io->given == LEAT__RECORDIO_HEADER + io->payload.size) {
+        int status = next_chunk(io);
+        if (status || io->given == LEAT__RECORDIO_HEADER + io->payload.size)
             return status;
     }
     const unsigned char *from;
     size_t left;
-    if (recordio->given < LEAT__RECORDIO_HEADER) {
-        from = recordio->header + recordio->given;
-        left = LEAT__RECORDIO_HEADER - recordio->given;
+    if (io->given < LEAT__RECORDIO_HEADER) {
+        from = io->header + io->given;
+        left = LEAT__RECORDIO_HEADER - io->given;
     } else {
-        from =
-            recordio->payload.bytes + (recordio->given - LEAT__RECORDIO_HEADER);
-        left = LEAT__RECORDIO_HEADER + recordio->payload.size - recordio->given;
+        from = io->payload.bytes + (io->given - LEAT__RECORDIO_HEADER);
+        left = LEAT__RECORDIO_HEADER + io->payload.size - io->given;
     }
     *got = n < left ? n : left;
     memcpy(out, from, *got);
-    recordio->given += *got;
+    io->given += *got;
     return LEAT_OK;
 }
 
 int leat__recordio_filter_create(leat__byte_filter **out, size_t limit)
 {
-    recordio_filter *recordio = leat__alloc_zero(1, sizeof(*recordio));
-    if (!recordio)
+    recordio_filter *io = leat__alloc_zero(1, sizeof(*io));
+    if (!io)
         return LEAT_ENOMEM;
-    recordio->filter = (leat__byte_filter){filter_open, filter_read,
-                                           filter_close, filter_cancel};
-    recordio->limit = limit;
-    recordio->payload.limit = limit;
-    leat__byte_stream_init(&recordio->stream, limit + LEAT__RECORDIO_HEADER,
-                           NULL);
-    empty(recordio);
-    *out = &recordio->filter;
+    io->filter = (leat__byte_filter){filter_open, filter_read, filter_close,
+                                     filter_cancel};
+    io->limit = limit;
+    io->payload.limit = limit;
+    leat__byte_stream_init(&io->stream, limit + LEAT__RECORDIO_HEADER, NULL);
+    empty(io);
+    *out = &io->filter;
     return LEAT_OK;
 }
 
@@ -208,8 +203,8 @@ void leat__recordio_filter_destroy(leat__byte_filter *filter)
 {
     if (!filter)
         return;
-    recordio_filter *recordio = filter_of(filter);
-    leat__byte_stream_finish(&recordio->stream);
-    leat__recordio_buffer_finish(&recordio->payload);
-    leat__free(recordio);
+    recordio_filter *io = filter_of(filter);
+    leat__byte_stream_finish(&io->stream);
+    leat__recordio_buffer_finish(&io->payload);
+    leat__free(io);
 }
