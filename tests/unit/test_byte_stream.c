@@ -76,12 +76,13 @@ static int read_all(leat__compression compression, size_t step,
         status = leat__byte_stream_need(&stream, step);
         size_t n = stream.left < step ? stream.left : step;
         /* Asserts of Check that hold cost a system call each, unlike this. */
-        if (*total + n > size || stream.offset != (int64_t)*total ||
-            memcmp(stream.next, expected + *total, n) != 0)
-            ck_abort_msg("after %zu bytes, at %lld: %zu others", *total,
-                         (long long)stream.offset, n);
+        if (*total + n > size || stream.offset != (int64_t)*total)
+            ck_abort_msg("after %zu bytes: %zu more, at %lld", *total, n,
+                         (long long)stream.offset);
         if (n == 0)
             break;
+        if (memcmp(stream.next, expected + *total, n) != 0)
+            ck_abort_msg("after %zu bytes: %zu others", *total, n);
         leat__byte_stream_consume(&stream, n);
         *total += n;
         if (status)

@@ -504,7 +504,7 @@ static int64_t grown(const leat_data_layer *layer)
     return stats.grown_batches;
 }
 
-/* Batches grow until the largest fits, and then no more. */
+/* Batches grow until the largest fits, and those that join late as well. */
 START_TEST(memory_settles)
 {
     fields = 0;
@@ -519,13 +519,15 @@ START_TEST(memory_settles)
         .size = sizeof(top), .name = "f0", .form = LEAT_TOP_RAGGED};
     leat_pipeline *pipeline = open_data();
     leat_data_layer *layer = open_layer(pipeline, &top, 1, 4, 1);
-    for (int b = 0; b < 100; b++)
-        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST), 0);
-    int64_t before = grown(layer);
+    int64_t before = -1;
+    for (int round = 0; grown(layer) != before; round++) {
+        ck_assert_int_lt(round, 20);
+        before = grown(layer);
+        for (int b = 0; b < 100; b++)
+            ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                             0);
+    }
     ck_assert_int_gt(before, 0);
-    for (int b = 0; b < 100; b++)
-        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST), 0);
-    ck_assert_int_eq(grown(layer), before);
     leat_data_layer_destroy(layer);
     leat_pipeline_unref(pipeline);
 }
