@@ -8,8 +8,8 @@
  * So a group is bound to the sample's buffer, which goes wherever the sample
  * goes: when the buffer comes back to next, whatever was bound to it was
  * dropped, and is free. There are never more groups than buffers. The lock
- * protects which groups are free or bound; samples are whoever's took the
- * group.
+ * protects which groups are free or bound; a group's samples are those of the
+ * thread that took it.
  */
 #ifndef LEAT_DECORATORS_GROUP_POOL_H
 #define LEAT_DECORATORS_GROUP_POOL_H

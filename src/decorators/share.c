@@ -4,7 +4,7 @@
  * DESIGN. A caller at a time calls the shared reader: it notes itself as
  * `caller` under the lock, and calls without it, so that the others wait on
  * `idle`, where their cancel wakes them. Samples that the reader defers are
- * completed by whoever got them, in parallel: their depth in the shared chain
+ * completed by the caller that got them, in parallel: their depth in the chain
  * goes into the route, as they are file readers' samples in the caller's chain.
  *
  * A caller is in a pass of the shared reader once it has a sample of it. It has

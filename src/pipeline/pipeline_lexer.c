@@ -47,8 +47,8 @@ static size_t put(char *out, size_t used, const char *text, size_t size)
 }
 
 /*
- * Takes {}; *is_open where it stands for something unknown. Returns the new
- * size of `out`.
+ * Appends what {} is replaced by; sets *is_open if that is unknown. Returns the
+ * new size of `out`.
  */
 static size_t put_braces(const leat__pipeline_lexer *in, char *out, size_t used,
                          bool *is_open)

@@ -63,8 +63,8 @@ bool leat__pipeline_lexer_is_end(const leat__pipeline_lexer *in, int opened);
 
 /*
  * Reads a text up to one of `stops` or the reader's end, without its escapes
- * and the blanks at its edges; *is_open where {} in it stands for something
- * unknown. `out` NULL: only its size, without the NUL.
+ * and the blanks at its edges; sets *is_open if a {} in it has no replacement
+ * yet. `out` NULL: only its size, without the NUL.
  */
 size_t leat__pipeline_lexer_scan(leat__pipeline_lexer *in, const char *stops,
                                  char *out, bool *is_open);

@@ -17,8 +17,8 @@ typedef enum leat_argument_kind {
     LEAT_ARGUMENT_TIME,    /* nanoseconds: 2 or 2s, 1.5min, 500ms, 10us, 3h */
     LEAT_ARGUMENT_WORD,    /* one of `words`, in any case */
     LEAT_ARGUMENT_LIST,    /* texts: (a,b,c), or a single one without () */
-    LEAT_ARGUMENT_PIPELINE /* a pipeline in parentheses, where {} stands for an
-                              element: (tfrecord:{}) */
+    LEAT_ARGUMENT_PIPELINE /* a pipeline in parentheses, in which {} is replaced
+                              by an element: (tfrecord:{}) */
 } leat_argument_kind;
 
 /**

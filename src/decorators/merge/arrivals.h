@@ -3,9 +3,9 @@
  *
  * DESIGN. Each input has a thread, which the first next starts, and `buffer`
  * items, each a sample with its status. `lock` protects the items' lists, the
- * counts and the flags; an item in no list belongs to whoever took it: to its
- * input's thread, from the free ones until it has arrived, or to next, from its
- * arrival until it is free. Under the lock no reader reads.
+ * counts and the flags. An item in no list is owned by its input's thread from
+ * when it leaves the free ones until it arrives, and by next from its arrival
+ * until it is free. Under the lock no reader reads.
  *
  * A thread waits on `room` while it has nothing to do: at the end of the epoch,
  * while all of them pause, or without a free item. next waits on `arrival`, and

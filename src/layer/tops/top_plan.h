@@ -86,7 +86,7 @@ int leat__planned_top_refuse(const leat__planned_top *top, leat_dtype from);
 
 /*
  * Whether the reader promises int32 scalars that become floats, as nearly every
- * label: whoever casts one sees its type and shape anyway.
+ * label. The cast checks type and shape regardless.
  */
 bool leat__top_plan_is_label(const leat__top_plan *plan, int i);
 
