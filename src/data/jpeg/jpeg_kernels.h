@@ -2,7 +2,7 @@
  * jpeg_kernels.h: what decoding a baseline JPEG spends its time on, for the
  * processor that it runs on.
  *
- * A set of kernels is one body (jpeg_block_body.h) with the transforms of one
+ * A set of kernels is one body (jpeg_kernels_body.h) with the transforms of one
  * instruction set. All sets give the samples and pixels of libjpeg.
  */
 #ifndef LEAT_DATA_JPEG_JPEG_KERNELS_H

@@ -80,15 +80,6 @@ static inline void store_pixels(const words blue[2], const words green[2],
     }
 }
 
-#include "data/jpeg/jpeg_color_body.h"
-
-#include "data/jpeg/jpeg_block_body.h"
-
-const leat__jpeg_kernels leat__jpeg_kernels_avx512 = {
-    .name = "avx512",
-    .order = order + 1,
-    .decode = decode_mcus,
-    .color = {[LEAT__JPEG_H1V1] = color_h1v1,
-              [LEAT__JPEG_H2V1] = color_h2v1,
-              [LEAT__JPEG_H1V2] = color_h1v2,
-              [LEAT__JPEG_H2V2] = color_h2v2}};
+#define JPEG_KERNELS leat__jpeg_kernels_avx512
+#define JPEG_NAME "avx512"
+#include "data/jpeg/jpeg_kernels_body.h"
