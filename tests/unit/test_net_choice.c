@@ -1,5 +1,5 @@
 /* Which layer of a net is its data layer, by phase, rules and name. */
-#include "config/net_param.h"
+#include "support/net_text.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
 
@@ -9,39 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each ends its line, so that what follows begins in column 1. */
-#define HEAD                                                                   \
-    "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\"\n"
-#define LMDB "data_param { source: \"db\" batch_size: 64 backend: LMDB }\n"
-#define OLD "layers { name: \"data\" type: DATA top: \"data\" top: \"label\"\n"
-
-static leat__net_param net;
-
-static int parse(const char *text, leat_phase phase,
-                 const leat_data_layer_options *choice)
-{
-    return leat__net_param_parse(&net, "net", text, strlen(text), phase,
-                                 choice);
-}
-
-static const leat_data_layer_options *accepted(const char *text,
-                                               leat_phase phase)
-{
-    int status = parse(text, phase, NULL);
-    ck_assert_msg(status == LEAT_OK, "%s: %s", text, leat_last_error());
-    return &net.options;
-}
-
-static void refused(const char *text, const char *line)
-{
-    ck_assert_msg(parse(text, LEAT_TRAIN, NULL) == LEAT_EINVAL, "%s", text);
-    ck_assert_str_eq(leat_last_error(), line);
-}
-
 /* Whether the net has its layer in that phase; the error must be that alone. */
 static int is_in(const char *text, leat_phase phase)
 {
-    int status = parse(text, phase, NULL);
+    int status = net_parse(text, phase, NULL);
     if (status == LEAT_OK)
         leat__net_param_finish(&net);
     else
@@ -51,7 +22,7 @@ static int is_in(const char *text, leat_phase phase)
 
 START_TEST(layers_that_data_comes_from_are_named)
 {
-    refused(
+    net_refused(
         "layer { type: 'ImageData' name: 'photos' top: 'd' top: 'l'\n}\n"
         "layer { type: 'HDF5Data' top: 'more' }"
         "layer { type: 'ReLU' bottom: 'd' top: 'r' }"
@@ -59,22 +30,22 @@ START_TEST(layers_that_data_comes_from_are_named)
         "net: expected a layer of type \"Data\", found none among 4 layers, "
         "but ImageData \"photos\" (line 1), HDF5Data \"\" (line 3): make an "
         "LMDB of the images with leat import images, and a Data layer");
-    refused(
+    net_refused(
         "layers { type: IMAGE_DATA name: 'photos' top: 'd' }",
         "net: expected a layer of type \"Data\", found none among 1 layers, "
         "but IMAGE_DATA \"photos\" (line 1): make an LMDB of the images "
         "with leat import images, and a Data layer");
-    refused(
+    net_refused(
         "layers { layer { type: 'window_data' name: 'w' } top: 'd' }",
         "net: expected a layer of type \"Data\", found none among 1 layers, "
         "but window_data \"w\" (line 1): leat has Data layers alone: make "
         "an LMDB of Datum, and a Data layer");
-    refused(
+    net_refused(
         "layer { type: 'Input' name: 'data' top: 'data' }",
         "net: expected a layer of type \"Data\", found none among 1 layers, "
         "but Input \"data\" (line 1): this is a net for deployment: give "
         "the one that is trained");
-    refused(
+    net_refused(
         "name: 'n'\ninput: 'data' layer { type: 'ReLU' bottom: 'data' }",
         "net: expected a layer of type \"Data\", found none among 1 layers, "
         "but input (line 2): this is a net for deployment: give the one "
@@ -84,28 +55,30 @@ END_TEST
 
 START_TEST(a_solver_is_told_from_a_net)
 {
-    refused("base_lr: 0.01\nnet: 'models/train_val.prototxt' test_iter: 1",
-            "net:2:1: expected a net, found a solver: give the net that it "
-            "names, \"models/train_val.prototxt\" (net)");
-    refused("test_net: 'b' train_net: 'a' test_net: 'c'",
-            "net:1:15: expected a net, found a solver: give the net that it "
-            "names, \"a\" (train_net), \"b\" (test_net), \"c\" (test_net)");
-    refused("train_net_param { layer { } }",
-            "net:1:1: expected a net, found a solver: put what is in its "
-            "train_net_param { } into a file of its own and give that");
-    refused("snapshot_prefix: 'x'",
-            "net:1:1: expected a net, found a solver that names none");
+    net_refused("base_lr: 0.01\nnet: 'models/train_val.prototxt' test_iter: 1",
+                "net:2:1: expected a net, found a solver: give the net that it "
+                "names, \"models/train_val.prototxt\" (net)");
+    net_refused(
+        "test_net: 'b' train_net: 'a' test_net: 'c'",
+        "net:1:15: expected a net, found a solver: give the net that it "
+        "names, \"a\" (train_net), \"b\" (test_net), \"c\" (test_net)");
+    net_refused("train_net_param { layer { } }",
+                "net:1:1: expected a net, found a solver: put what is in its "
+                "train_net_param { } into a file of its own and give that");
+    net_refused("snapshot_prefix: 'x'",
+                "net:1:1: expected a net, found a solver that names none");
 }
 END_TEST
 
 START_TEST(a_net_without_the_phase_says_which_it_has)
 {
-    refused(HEAD LMDB "include { phase: TEST } }",
-            "net: no data layer for phase TRAIN, only for TEST; there are: "
-            "\"data\" (line 1, TEST)");
-    refused(HEAD LMDB "include { stage: 'x' } }",
-            "net: no data layer for phase TRAIN; there are: \"data\" (line 1, "
-            "no phase at this level and stage)");
+    net_refused(HEAD LMDB "include { phase: TEST } }",
+                "net: no data layer for phase TRAIN, only for TEST; there are: "
+                "\"data\" (line 1, TEST)");
+    net_refused(
+        HEAD LMDB "include { stage: 'x' } }",
+        "net: no data layer for phase TRAIN; there are: \"data\" (line 1, "
+        "no phase at this level and stage)");
 }
 END_TEST
 
@@ -149,15 +122,15 @@ START_TEST(include_and_exclude_rules_follow_caffes)
         ck_assert_msg(is_in(text, LEAT_TRAIN) == cases[i].in_train, "%s", text);
         ck_assert_msg(is_in(text, LEAT_TEST) == cases[i].in_test, "%s", text);
     }
-    refused(HEAD LMDB "include { } exclude { } }",
-            "net:3:13: expected include or exclude rules, found both in a "
-            "layer");
+    net_refused(HEAD LMDB "include { } exclude { } }",
+                "net:3:13: expected include or exclude rules, found both in a "
+                "layer");
 }
 END_TEST
 
 START_TEST(a_phase_inside_the_layer_wins_but_chooses_nothing)
 {
-    const leat_data_layer_options *options = accepted(
+    const leat_data_layer_options *options = net_accepted(
         HEAD LMDB "phase: TEST include { phase: TRAIN } }", LEAT_TRAIN);
     ck_assert_int_eq(options->phase, LEAT_TEST);
     leat__net_param_finish(&net);
@@ -175,17 +148,17 @@ START_TEST(stages_and_level_of_the_caller_choose)
     const char *const stages[] = {"y", "x", NULL};
     leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
     choice.stages = stages;
-    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_int_eq(net_parse(text, LEAT_TRAIN, &choice), LEAT_OK);
     ck_assert_str_eq(net.source, "db");
     leat__net_param_finish(&net);
     choice.stages = NULL;
     choice.level = 3;
-    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_int_eq(net_parse(text, LEAT_TRAIN, &choice), LEAT_OK);
     ck_assert_str_eq(net.source, "other");
     ck_assert_int_eq(net.options.level, 3);
     leat__net_param_finish(&net);
     choice.stages = stages;
-    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_EINVAL);
+    ck_assert_int_eq(net_parse(text, LEAT_TRAIN, &choice), LEAT_EINVAL);
     ck_assert_str_eq(leat_last_error(),
                      "net: 2 data layers for phase TRAIN: \"data\" (line 1, "
                      "TRAIN and TEST), \"data\" (line 3, TRAIN and TEST); "
@@ -208,7 +181,7 @@ START_TEST(a_level_of_the_caller_wins_over_the_files)
     leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         choice.level = cases[i].level;
-        ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice),
+        ck_assert_int_eq(net_parse(text, LEAT_TRAIN, &choice),
                          cases[i].source ? LEAT_OK : LEAT_EINVAL);
         if (!cases[i].source)
             continue;
@@ -226,32 +199,32 @@ START_TEST(a_layer_is_chosen_by_name)
                   " include { phase: TRAIN } }";
     leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
     choice.layer = "two";
-    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_int_eq(net_parse(text, LEAT_TRAIN, &choice), LEAT_OK);
     ck_assert_str_eq(net.source, "second");
     ck_assert_ptr_null(net.options.layer);
     ck_assert_int_eq(net.ntops, 1);
     leat__net_param_finish(&net);
-    ck_assert_int_eq(parse(text, LEAT_TEST, &choice), LEAT_EINVAL);
+    ck_assert_int_eq(net_parse(text, LEAT_TEST, &choice), LEAT_EINVAL);
     ck_assert_str_eq(
         leat_last_error(),
         "net: no data layer named \"two\" for phase TEST, only for "
         "TRAIN; there are: \"data\" (line 1, TRAIN and TEST), "
         "\"two\" (line 4, TRAIN)");
-    ck_assert_int_eq(parse(text, LEAT_TEST, NULL), LEAT_OK);
+    ck_assert_int_eq(net_parse(text, LEAT_TEST, NULL), LEAT_OK);
     leat__net_param_finish(&net);
 }
 END_TEST
 
 START_TEST(layers_of_other_types_may_contain_anything)
 {
-    accepted("name: 'n' input: 'x' input_dim: 1 what: { ever: [ 1, 2 ] }"
-             "layer { type: \"Fancy\" fancy_param { a: -inf b <> c: [{}] }"
-             " include { } exclude { } phase: NEVER top: 5 name: x }" HEAD LMDB
-             "}",
-             LEAT_TRAIN);
+    net_accepted(
+        "name: 'n' input: 'x' input_dim: 1 what: { ever: [ 1, 2 ] }"
+        "layer { type: \"Fancy\" fancy_param { a: -inf b <> c: [{}] }"
+        " include { } exclude { } phase: NEVER top: 5 name: x }" HEAD LMDB "}",
+        LEAT_TRAIN);
     leat__net_param_finish(&net);
-    refused("layer { type: \"Fancy\" fancy_param { a: } }" HEAD LMDB "}",
-            "net:1:40: expected a value, found }");
+    net_refused("layer { type: \"Fancy\" fancy_param { a: } }" HEAD LMDB "}",
+                "net:1:40: expected a value, found }");
 }
 END_TEST
 
@@ -263,7 +236,7 @@ START_TEST(more_stages_than_any_net_has_are_refused)
         used +=
             snprintf(text + used, sizeof(text) - (size_t)used, " stage: 's'");
     snprintf(text + used, sizeof(text) - (size_t)used, "}" HEAD LMDB "}");
-    refused(text, "net:1:713: expected at most 64 stages, found more");
+    net_refused(text, "net:1:713: expected at most 64 stages, found more");
 }
 END_TEST
 
@@ -363,8 +336,8 @@ START_TEST(the_nets_that_caffe_itself_ran_are_read)
         json_t *seed = json_object_get(run, "random_seed");
         const char *phase = json_string_value(json_object_get(run, "phase"));
         const leat_data_layer_options *options =
-            accepted(json_string_value(json_object_get(run, "prototxt")),
-                     strcmp(phase, "TRAIN") ? LEAT_TEST : LEAT_TRAIN);
+            net_accepted(json_string_value(json_object_get(run, "prototxt")),
+                         strcmp(phase, "TRAIN") ? LEAT_TEST : LEAT_TRAIN);
         ck_assert_int_eq(options->random_seed,
                          json_is_integer(seed) ? json_integer_value(seed) : -1);
         json_t *shape = json_object_get(

@@ -1,5 +1,5 @@
 #include "base/memory.h"
-#include "config/net_param.h"
+#include "support/net_text.h"
 #include "support/suite.h"
 
 #include <leat/log.h>
@@ -11,13 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Each ends its line, so that what follows begins in column 1. */
-#define HEAD                                                                   \
-    "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\"\n"
-#define LMDB "data_param { source: \"db\" batch_size: 64 backend: LMDB }\n"
-#define OLD "layers { name: \"data\" type: DATA top: \"data\" top: \"label\"\n"
-
-static leat__net_param net;
 static char log_lines[4096];
 
 static void hear(void *user, leat_log_level level, const char *line)
@@ -28,30 +21,10 @@ static void hear(void *user, leat_log_level level, const char *line)
     snprintf(log_lines + used, sizeof(log_lines) - used, "%s\n", line);
 }
 
-static int parse(const char *text, leat_phase phase,
-                 const leat_data_layer_options *choice)
-{
-    return leat__net_param_parse(&net, "net", text, strlen(text), phase,
-                                 choice);
-}
-
-static const leat_data_layer_options *accepted(const char *text,
-                                               leat_phase phase)
-{
-    int status = parse(text, phase, NULL);
-    ck_assert_msg(status == LEAT_OK, "%s: %s", text, leat_last_error());
-    return &net.options;
-}
-
-static void refused(const char *text, const char *line)
-{
-    ck_assert_msg(parse(text, LEAT_TRAIN, NULL) == LEAT_EINVAL, "%s", text);
-    ck_assert_str_eq(leat_last_error(), line);
-}
-
 START_TEST(what_the_file_leaves_out_has_caffes_defaults)
 {
-    const leat_data_layer_options *options = accepted(HEAD LMDB "}", LEAT_TEST);
+    const leat_data_layer_options *options =
+        net_accepted(HEAD LMDB "}", LEAT_TEST);
     ck_assert_str_eq(options->name, "data");
     ck_assert_str_eq(options->tops[1], "label");
     ck_assert_ptr_null(options->tops[2]);
@@ -73,10 +46,11 @@ END_TEST
 START_TEST(a_transform_is_read_whole)
 {
     const leat_transform_options *transform =
-        accepted(HEAD LMDB
-                 "transform_param { scale: 0.00390625 mirror: 1 crop_size: 227"
-                 " mean_value: 104 mean_value: [117, 123.5] force_color: t } }",
-                 LEAT_TRAIN)
+        net_accepted(
+            HEAD LMDB
+            "transform_param { scale: 0.00390625 mirror: 1 crop_size: 227"
+            " mean_value: 104 mean_value: [117, 123.5] force_color: t } }",
+            LEAT_TRAIN)
             ->transform;
     ck_assert(transform->scale == 0.00390625f);
     ck_assert_int_eq(transform->mirror, 1);
@@ -86,9 +60,9 @@ START_TEST(a_transform_is_read_whole)
     ck_assert_int_eq(transform->force_color, 1);
     ck_assert_int_eq(transform->force_gray, 0);
     leat__net_param_finish(&net);
-    transform = accepted(HEAD LMDB "transform_param < mean_file: 'm' 'ean'"
-                                   " force_gray: true > }",
-                         LEAT_TRAIN)
+    transform = net_accepted(HEAD LMDB "transform_param < mean_file: 'm' 'ean'"
+                                       " force_gray: true > }",
+                             LEAT_TRAIN)
                     ->transform;
     ck_assert_str_eq(transform->mean_file, "mean");
     ck_assert_int_eq(transform->force_gray, 1);
@@ -98,12 +72,12 @@ END_TEST
 
 START_TEST(v1_layers_carry_their_transform_in_data_param)
 {
-    const leat_data_layer_options *options =
-        accepted(OLD "data_param { source: 'db' backend: 1 batch_size: 0x10"
-                     " scale: 0.5 mean_file: 'm' crop_size: 010 mirror: true }"
-                     " transform_param { scale: 2 force_gray: true } }"
-                     " layers { type: 4 } layers { type: RELU }",
-                 LEAT_TRAIN);
+    const leat_data_layer_options *options = net_accepted(
+        OLD "data_param { source: 'db' backend: 1 batch_size: 0x10"
+            " scale: 0.5 mean_file: 'm' crop_size: 010 mirror: true }"
+            " transform_param { scale: 2 force_gray: true } }"
+            " layers { type: 4 } layers { type: RELU }",
+        LEAT_TRAIN);
     ck_assert_int_eq(options->batch_size, 16);
     ck_assert(options->transform->scale == 0.5f);
     ck_assert_str_eq(options->transform->mean_file, "m");
@@ -111,9 +85,9 @@ START_TEST(v1_layers_carry_their_transform_in_data_param)
     ck_assert_int_eq(options->transform->mirror, 1);
     ck_assert_int_eq(options->transform->force_gray, 1);
     leat__net_param_finish(&net);
-    options = accepted("layers { type: 5 top: 'd' " LMDB
-                       "transform_param { crop_size: 3 } }",
-                       LEAT_TRAIN);
+    options = net_accepted("layers { type: 5 top: 'd' " LMDB
+                           "transform_param { crop_size: 3 } }",
+                           LEAT_TRAIN);
     ck_assert_int_eq(options->transform->crop_size, 3);
     leat__net_param_finish(&net);
 }
@@ -125,7 +99,7 @@ static const leat_data_layer_options *heard(const char *text)
     log_lines[0] = 0;
     unsetenv("LEAT_LOG_LEVEL");
     leat_log_set(hear, NULL, LEAT_LOG_WARNING);
-    const leat_data_layer_options *options = accepted(text, LEAT_TRAIN);
+    const leat_data_layer_options *options = net_accepted(text, LEAT_TRAIN);
     leat_log_set(NULL, NULL, LEAT_LOG_NONE);
     return options;
 }
@@ -187,41 +161,43 @@ END_TEST
 
 START_TEST(wrong_v0_layers_are_refused_where_they_stand)
 {
-    refused(V0_LAYER V0_TOPS "\nlayers { type: DATA top: 'd' " LMDB "}",
-            "net:3:1: expected layer { } in layers { }, as other layers of the "
-            "file have one: all must be of Caffe's V0 form, or none");
-    refused("layers { layer: 1 }", "net:1:17: layer: expected {");
-    refused(
+    net_refused(
+        V0_LAYER V0_TOPS "\nlayers { type: DATA top: 'd' " LMDB "}",
+        "net:3:1: expected layer { } in layers { }, as other layers of the "
+        "file have one: all must be of Caffe's V0 form, or none");
+    net_refused("layers { layer: 1 }", "net:1:17: layer: expected {");
+    net_refused(
         "layers { layer { type: data } }",
         "net:1:24: type: expected \"data\", as the type of layers { layer { "
         "} } is a string");
-    refused("layers { layer { type: 'DATA' } }",
-            "net:1:24: type: expected \"data\", found \"DATA\"");
-    refused("layers { layer { type: 'data' batchsize: 1 } top: 'd' }",
-            "net:1:10: expected a source in layer, found none");
-    refused("layers { layer { type: 'data' source: 'x' } top: 'd' }",
-            "net:1:10: expected a batchsize in layer, found none");
-    refused(V0_LAYER "batch_size: 1 " V0_TOPS,
-            "net:2:1: layer has no field named \"batch_size\"");
-    refused(V0_LAYER "cropsize: -1 " V0_TOPS,
-            "net:2:11: cropsize: expected an integer from 0 to 4294967295, "
-            "found -1");
-    refused(V0_LAYER V0_TOPS V0_LAYER V0_TOPS,
-            "net: 2 data layers for phase TRAIN: \"data\" (line 1, TRAIN and "
-            "TEST), \"data\" (line 2, TRAIN and TEST); choose one by name, "
-            "stage or level");
+    net_refused("layers { layer { type: 'DATA' } }",
+                "net:1:24: type: expected \"data\", found \"DATA\"");
+    net_refused("layers { layer { type: 'data' batchsize: 1 } top: 'd' }",
+                "net:1:10: expected a source in layer, found none");
+    net_refused("layers { layer { type: 'data' source: 'x' } top: 'd' }",
+                "net:1:10: expected a batchsize in layer, found none");
+    net_refused(V0_LAYER "batch_size: 1 " V0_TOPS,
+                "net:2:1: layer has no field named \"batch_size\"");
+    net_refused(V0_LAYER "cropsize: -1 " V0_TOPS,
+                "net:2:11: cropsize: expected an integer from 0 to 4294967295, "
+                "found -1");
+    net_refused(
+        V0_LAYER V0_TOPS V0_LAYER V0_TOPS,
+        "net: 2 data layers for phase TRAIN: \"data\" (line 1, TRAIN and "
+        "TEST), \"data\" (line 2, TRAIN and TEST); choose one by name, "
+        "stage or level");
 }
 END_TEST
 
 START_TEST(a_data_type_in_another_case_gets_a_hint)
 {
-    refused("layer { type: 'data' top: 'd' } layer { type: 'DATA' }",
-            "net:1:15: type: expected \"Data\", found \"data\"");
-    refused("layers { type: Data top: 'd' }",
-            "net:1:16: type: expected DATA, found Data");
+    net_refused("layer { type: 'data' top: 'd' } layer { type: 'DATA' }",
+                "net:1:15: type: expected \"Data\", found \"data\"");
+    net_refused("layers { type: Data top: 'd' }",
+                "net:1:16: type: expected DATA, found Data");
     /* Caffe leaves out the layers of other phases before it looks. */
-    accepted("layer { type: 'data' include { phase: TEST } }" HEAD LMDB "}",
-             LEAT_TRAIN);
+    net_accepted("layer { type: 'data' include { phase: TEST } }" HEAD LMDB "}",
+                 LEAT_TRAIN);
     leat__net_param_finish(&net);
 }
 END_TEST
@@ -246,12 +222,13 @@ END_TEST
 
 START_TEST(fields_of_other_caffes_that_change_bytes_are_refused)
 {
-    refused(HEAD LMDB "forward_type: FLOAT16 }",
-            "net:3:15: forward_type: expected FLOAT, found FLOAT16");
-    refused(HEAD LMDB "transform_param { random_seed: 1 } }",
-            "net:3:19: transform_param has no field named \"random_seed\"");
-    refused(HEAD LMDB "transform_param { resize_param { } } }",
-            "net:3:19: transform_param has no field named \"resize_param\"");
+    net_refused(HEAD LMDB "forward_type: FLOAT16 }",
+                "net:3:15: forward_type: expected FLOAT, found FLOAT16");
+    net_refused(HEAD LMDB "transform_param { random_seed: 1 } }",
+                "net:3:19: transform_param has no field named \"random_seed\"");
+    net_refused(
+        HEAD LMDB "transform_param { resize_param { } } }",
+        "net:3:19: transform_param has no field named \"resize_param\"");
 }
 END_TEST
 
@@ -278,111 +255,121 @@ END_TEST
 
 START_TEST(wrong_layers_are_refused_where_they_stand)
 {
-    refused("", "net: expected a net with a data layer, found no layer { } at "
+    net_refused("",
+                "net: expected a net with a data layer, found no layer { } at "
                 "all");
-    refused(
+    net_refused(
         "layer { type: 'ReLU' }",
         "net: expected a layer of type \"Data\", found none among 1 layers");
-    refused(HEAD LMDB "}\nlayers { }",
-            "net:4:1: expected either layer { } or layers { }, found both in "
-            "one file");
-    refused("layer { type: DATA }",
-            "net:1:15: type: expected \"Data\", as the type of layer { } is a "
-            "string");
-    refused("layers { type: \"Data\" }",
-            "net:1:16: type: expected DATA, as the type of layers { } is an "
-            "enum");
-    refused("leat_param { }" HEAD LMDB "}",
-            "net:1:1: leat_param belongs inside the data layer");
-    refused("state { } state { }" HEAD LMDB "}",
-            "net:1:11: state is given twice in the net");
-    refused("state { phase: DEPLOY }",
-            "net:1:16: phase: expected one of TRAIN, TEST, found DEPLOY");
+    net_refused(
+        HEAD LMDB "}\nlayers { }",
+        "net:4:1: expected either layer { } or layers { }, found both in "
+        "one file");
+    net_refused(
+        "layer { type: DATA }",
+        "net:1:15: type: expected \"Data\", as the type of layer { } is a "
+        "string");
+    net_refused(
+        "layers { type: \"Data\" }",
+        "net:1:16: type: expected DATA, as the type of layers { } is an "
+        "enum");
+    net_refused("leat_param { }" HEAD LMDB "}",
+                "net:1:1: leat_param belongs inside the data layer");
+    net_refused("state { } state { }" HEAD LMDB "}",
+                "net:1:11: state is given twice in the net");
+    net_refused("state { phase: DEPLOY }",
+                "net:1:16: phase: expected one of TRAIN, TEST, found DEPLOY");
 }
 END_TEST
 
 START_TEST(unknown_fields_inside_the_data_layer_are_named)
 {
-    refused(HEAD LMDB "source: 'x' }",
-            "net:3:1: layer has no field named \"source\"");
-    refused(HEAD "data_param {\n backend: LMDB bach_size: 1 } }",
-            "net:3:16: data_param has no field named \"bach_size\"");
-    refused(HEAD "transform_param {\ncrop_h: 1 } }",
-            "net:3:1: transform_param has no field named \"crop_h\"");
-    refused(HEAD LMDB "include { fase: TRAIN } }",
-            "net:3:11: a rule has no field named \"fase\"");
-    refused(HEAD LMDB "leat_param { threads: 1 } }",
-            "net:3:14: leat_param has no field named \"threads\"");
-    refused(HEAD LMDB "leat_param { shuffle: true } }",
-            "net:3:14: shuffle is not in this version of leat");
+    net_refused(HEAD LMDB "source: 'x' }",
+                "net:3:1: layer has no field named \"source\"");
+    net_refused(HEAD "data_param {\n backend: LMDB bach_size: 1 } }",
+                "net:3:16: data_param has no field named \"bach_size\"");
+    net_refused(HEAD "transform_param {\ncrop_h: 1 } }",
+                "net:3:1: transform_param has no field named \"crop_h\"");
+    net_refused(HEAD LMDB "include { fase: TRAIN } }",
+                "net:3:11: a rule has no field named \"fase\"");
+    net_refused(HEAD LMDB "leat_param { threads: 1 } }",
+                "net:3:14: leat_param has no field named \"threads\"");
+    net_refused(HEAD LMDB "leat_param { shuffle: true } }",
+                "net:3:14: shuffle is not in this version of leat");
     /* In a layer of the other phase as well: Caffe reads it all the same. */
-    refused(HEAD LMDB "}" HEAD LMDB "x: 1 include { phase: TEST } }",
-            "net:5:1: layer has no field named \"x\"");
-    refused(HEAD LMDB LMDB "}",
-            "net:3:1: data_param is given twice in layer, and may be given "
-            "once");
-    refused(HEAD "data_param: [ { source: 'x' } ] }",
-            "net:2:1: data_param: expected one value, found a list");
+    net_refused(HEAD LMDB "}" HEAD LMDB "x: 1 include { phase: TEST } }",
+                "net:5:1: layer has no field named \"x\"");
+    net_refused(HEAD LMDB LMDB "}",
+                "net:3:1: data_param is given twice in layer, and may be given "
+                "once");
+    net_refused(HEAD "data_param: [ { source: 'x' } ] }",
+                "net:2:1: data_param: expected one value, found a list");
 }
 END_TEST
 
 START_TEST(wrong_values_are_refused_where_they_stand)
 {
-    refused(HEAD LMDB "bottom: 'x' }", "net:3:1: a data layer takes no bottom");
-    refused("layer { type: 'Data' " LMDB "}",
-            "net:1:1: a data layer needs a top, found none");
-    refused(HEAD "top: 'third' " LMDB "}",
-            "net:2:1: a data layer gives at most 2 tops, data and label");
-    refused("layer { type: 'Data' top: 'a' top: 'a' " LMDB "}",
-            "net:1:36: both tops have the same name");
-    refused(HEAD "}", "net:1:1: expected a source in data_param, found none");
-    refused(HEAD "data_param { batch_size: 1 backend: LMDB } }",
-            "net:2:1: expected a source in data_param, found none");
-    refused(HEAD "data_param { source: '' batch_size: 1 backend: LMDB } }",
-            "net:2:22: source: expected a text, found an empty one");
-    refused(HEAD "data_param { source: 'a\\0b' batch_size: 1 backend: LMDB } }",
-            "net:2:22: source: expected no NUL byte, found one");
-    refused(HEAD "data_param { source: 'x' batch_size: 1 } }",
-            "net:2:14: data_param has no backend, which means LEVELDB, and "
-            "leat does not read it: if the source is an LMDB, add `backend: "
-            "LMDB`");
-    refused(HEAD "data_param { source: 'x' batch_size: 1 backend: LEVELDB } }",
-            "net:2:40: backend: expected LMDB, found LEVELDB, which leat does "
-            "not read: convert the database");
-    refused(HEAD "data_param { source: 'x' backend: LMDB } }",
-            "net:2:1: expected a batch_size in data_param, found none");
-    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 0 } }",
-            "net:2:52: batch_size: expected 1 to 1073741823 samples, "
-            "found 0");
-    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: -1 } }",
-            "net:2:52: batch_size: expected an integer from 0 to 4294967295, "
-            "found -1");
-    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: "
-                 "3000000000 } }",
-            "net:2:52: batch_size: expected 1 to 1073741823 samples, "
-            "found 3000000000");
-    refused(HEAD LMDB "leat_param { prefetch: -2 } }",
-            "net:3:24: prefetch: expected 0 to 1048576 batches or AUTO, "
-            "found -2");
-    refused(HEAD LMDB "transform_param { mean_file: 'm' mean_value: 1 } }",
-            "net:3:34: expected mean_file or mean_value, found both");
-    refused(HEAD LMDB "transform_param { mean_file: '' } }",
-            "net:3:30: mean_file: expected a text, found an empty one");
-    refused(HEAD LMDB
-            "transform_param { force_color: true force_gray: true } }",
-            "net:3:37: expected force_color or force_gray, found both");
-    refused(HEAD LMDB "transform_param { crop_size: 4294967295 } }",
-            "net:3:30: crop_size: expected 0 to 2147483647 pixels, "
-            "found 4294967295");
-    refused(OLD "data_param { source: 'x' backend: LMDB batch_size: 1 "
-                "mean_file: 'm' } transform_param { mean_value: 1 } }",
-            "net:2:89: expected mean_file or mean_value, found both");
+    net_refused(HEAD LMDB "bottom: 'x' }",
+                "net:3:1: a data layer takes no bottom");
+    net_refused("layer { type: 'Data' " LMDB "}",
+                "net:1:1: a data layer needs a top, found none");
+    net_refused(HEAD "top: 'third' " LMDB "}",
+                "net:2:1: a data layer gives at most 2 tops, data and label");
+    net_refused("layer { type: 'Data' top: 'a' top: 'a' " LMDB "}",
+                "net:1:36: both tops have the same name");
+    net_refused(HEAD "}",
+                "net:1:1: expected a source in data_param, found none");
+    net_refused(HEAD "data_param { batch_size: 1 backend: LMDB } }",
+                "net:2:1: expected a source in data_param, found none");
+    net_refused(HEAD "data_param { source: '' batch_size: 1 backend: LMDB } }",
+                "net:2:22: source: expected a text, found an empty one");
+    net_refused(HEAD
+                "data_param { source: 'a\\0b' batch_size: 1 backend: LMDB } }",
+                "net:2:22: source: expected no NUL byte, found one");
+    net_refused(
+        HEAD "data_param { source: 'x' batch_size: 1 } }",
+        "net:2:14: data_param has no backend, which means LEVELDB, and "
+        "leat does not read it: if the source is an LMDB, add `backend: "
+        "LMDB`");
+    net_refused(
+        HEAD "data_param { source: 'x' batch_size: 1 backend: LEVELDB } }",
+        "net:2:40: backend: expected LMDB, found LEVELDB, which leat does "
+        "not read: convert the database");
+    net_refused(HEAD "data_param { source: 'x' backend: LMDB } }",
+                "net:2:1: expected a batch_size in data_param, found none");
+    net_refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 0 } }",
+                "net:2:52: batch_size: expected 1 to 1073741823 samples, "
+                "found 0");
+    net_refused(
+        HEAD "data_param { source: 'x' backend: LMDB batch_size: -1 } }",
+        "net:2:52: batch_size: expected an integer from 0 to 4294967295, "
+        "found -1");
+    net_refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: "
+                     "3000000000 } }",
+                "net:2:52: batch_size: expected 1 to 1073741823 samples, "
+                "found 3000000000");
+    net_refused(HEAD LMDB "leat_param { prefetch: -2 } }",
+                "net:3:24: prefetch: expected 0 to 1048576 batches or AUTO, "
+                "found -2");
+    net_refused(HEAD LMDB "transform_param { mean_file: 'm' mean_value: 1 } }",
+                "net:3:34: expected mean_file or mean_value, found both");
+    net_refused(HEAD LMDB "transform_param { mean_file: '' } }",
+                "net:3:30: mean_file: expected a text, found an empty one");
+    net_refused(HEAD LMDB
+                "transform_param { force_color: true force_gray: true } }",
+                "net:3:37: expected force_color or force_gray, found both");
+    net_refused(HEAD LMDB "transform_param { crop_size: 4294967295 } }",
+                "net:3:30: crop_size: expected 0 to 2147483647 pixels, "
+                "found 4294967295");
+    net_refused(OLD "data_param { source: 'x' backend: LMDB batch_size: 1 "
+                    "mean_file: 'm' } transform_param { mean_value: 1 } }",
+                "net:2:89: expected mean_file or mean_value, found both");
 }
 END_TEST
 
 START_TEST(both_force_flags_may_stand_there_if_one_is_false)
 {
-    const leat_data_layer_options *options = accepted(
+    const leat_data_layer_options *options = net_accepted(
         HEAD LMDB "transform_param { force_color: false force_gray: true } }",
         LEAT_TRAIN);
     ck_assert_int_eq(options->transform->force_color, 0);
@@ -393,7 +380,7 @@ END_TEST
 
 START_TEST(leat_param_is_read_whole)
 {
-    const leat_data_layer_options *options = accepted(
+    const leat_data_layer_options *options = net_accepted(
         HEAD "leat_param { reader: 'lmdb:x' random_seed: 1701 rng: CAFFE"
              " workers: 3 prefetch: 2 reader_thread: ON"
              " caller_helps: OFF"
@@ -432,42 +419,43 @@ END_TEST
 START_TEST(leats_enums_are_read_in_any_case_and_quoted)
 {
     const leat_data_layer_options *options =
-        accepted(HEAD LMDB "leat_param { rng: caffe top_type: 'uint8'"
-                           " layout: \"NHWC\" reader_thread: 2 } }",
-                 LEAT_TRAIN);
+        net_accepted(HEAD LMDB "leat_param { rng: caffe top_type: 'uint8'"
+                               " layout: \"NHWC\" reader_thread: 2 } }",
+                     LEAT_TRAIN);
     ck_assert_int_eq(options->rng, LEAT_RNG_CAFFE);
     ck_assert_int_eq(options->top_type, LEAT_UINT8);
     ck_assert_int_eq(options->layout, LEAT_NHWC);
     ck_assert_int_eq(options->reader_thread, LEAT_READER_OFF);
     leat__net_param_finish(&net);
-    refused(HEAD LMDB "leat_param { rng: mt19937 } }",
-            "net:3:19: rng: expected LEAT or CAFFE, found mt19937");
-    refused(HEAD LMDB "leat_param { top_type: int8 } }",
-            "net:3:24: top_type: expected FLOAT32, FLOAT64, FLOAT16, "
-            "BFLOAT16 or UINT8, found int8");
-    refused(HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
-            "net:3:14: expected data_param.source or leat_param.reader, found "
-            "both");
-    refused(HEAD LMDB "leat_param { world_size: 65536 } }",
-            "net:3:26: world_size: expected 0 to 65535 ranks, found 65536");
-    refused(HEAD LMDB "leat_param { on_error: RETRY } }",
-            "net:3:24: on_error: expected FAIL, ZERO or REPLACE, found "
-            "RETRY");
+    net_refused(HEAD LMDB "leat_param { rng: mt19937 } }",
+                "net:3:19: rng: expected LEAT or CAFFE, found mt19937");
+    net_refused(HEAD LMDB "leat_param { top_type: int8 } }",
+                "net:3:24: top_type: expected FLOAT32, FLOAT64, FLOAT16, "
+                "BFLOAT16 or UINT8, found int8");
+    net_refused(
+        HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
+        "net:3:14: expected data_param.source or leat_param.reader, found "
+        "both");
+    net_refused(HEAD LMDB "leat_param { world_size: 65536 } }",
+                "net:3:26: world_size: expected 0 to 65535 ranks, found 65536");
+    net_refused(HEAD LMDB "leat_param { on_error: RETRY } }",
+                "net:3:24: on_error: expected FAIL, ZERO or REPLACE, found "
+                "RETRY");
     static const char *const skips[] = {"SKIP", "skip", "'SKIP'"};
     for (int i = 0; i < 3; i++) {
         char text[512];
         snprintf(text, sizeof(text), HEAD LMDB "leat_param { on_error: %s } }",
                  skips[i]);
-        refused(text, "net:3:24: on_error: SKIP is called REPLACE now; "
-                      "expected FAIL, ZERO or REPLACE");
+        net_refused(text, "net:3:24: on_error: SKIP is called REPLACE now; "
+                          "expected FAIL, ZERO or REPLACE");
     }
-    refused(
+    net_refused(
         HEAD LMDB "leat_param { max_errors: 3 } }",
         "net:3:14: max_errors: expected on_error ZERO or REPLACE beside it, "
         "found FAIL");
-    refused(HEAD LMDB "leat_param { on_error: ZERO max_errors: -2 } }",
-            "net:3:41: max_errors: expected -1 or more records (-1: no "
-            "limit), found -2");
+    net_refused(HEAD LMDB "leat_param { on_error: ZERO max_errors: -2 } }",
+                "net:3:41: max_errors: expected -1 or more records (-1: no "
+                "limit), found -2");
 }
 END_TEST
 
@@ -491,10 +479,11 @@ START_TEST(the_file_wins_where_it_speaks_and_the_caller_elsewhere)
     choice.workers = 2;
     choice.phase = LEAT_TRAIN;
     ck_assert_int_eq(
-        parse("layer { type: 'Data' top: 'd' data_param { source: 'x' backend:"
-              " LMDB prefetch: 1 } transform_param { scale: 2 } leat_param {"
-              " random_seed: 4 } }",
-              LEAT_TEST, &choice),
+        net_parse(
+            "layer { type: 'Data' top: 'd' data_param { source: 'x' backend:"
+            " LMDB prefetch: 1 } transform_param { scale: 2 } leat_param {"
+            " random_seed: 4 } }",
+            LEAT_TEST, &choice),
         LEAT_OK);
     means[2] = 0;
     name[0] = device[0] = 0;
@@ -510,8 +499,8 @@ START_TEST(the_file_wins_where_it_speaks_and_the_caller_elsewhere)
     ck_assert_int_eq(net.options.transform->mean_values, 3);
     ck_assert(net.options.transform->mean_value[2] == 3);
     leat__net_param_finish(&net);
-    ck_assert_int_eq(parse(HEAD LMDB "transform_param { mean_file: 'm' } }",
-                           LEAT_TRAIN, &choice),
+    ck_assert_int_eq(net_parse(HEAD LMDB "transform_param { mean_file: 'm' } }",
+                               LEAT_TRAIN, &choice),
                      LEAT_OK);
     ck_assert_int_eq(net.options.batch_size, 64);
     ck_assert_int_eq(net.options.transform->mean_values, 0);
@@ -528,7 +517,7 @@ START_TEST(options_of_an_older_size_leave_the_rest_at_its_default)
     choice.rank = 3;
     choice.workers = 77;
     choice.stages = (const char *const *)1;
-    ck_assert_int_eq(parse(HEAD LMDB "}", LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_int_eq(net_parse(HEAD LMDB "}", LEAT_TRAIN, &choice), LEAT_OK);
     ck_assert_int_eq(net.options.rank, 3);
     ck_assert_int_eq(net.options.workers, 0);
     ck_assert_uint_eq(net.options.size, sizeof(leat_data_layer_options));
@@ -551,7 +540,7 @@ START_TEST(every_allocation_may_fail)
     memcpy(text + used, "} }", 4);
     for (; status; n++) {
         leat__alloc_fail_at(n);
-        status = parse(text, LEAT_TRAIN, &choice);
+        status = net_parse(text, LEAT_TRAIN, &choice);
         leat__alloc_fail_at(-1);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
     }
