@@ -341,6 +341,19 @@ __attribute__((noinline)) static int put_listed(const leat__top_plan *plan,
     }
 }
 
+/* Numbers of the fields from `k` on, which few samples have. */
+__attribute__((noinline)) static int put_numbers(const leat__top_plan *plan,
+                                                 leat__batch *batch, int at,
+                                                 int k,
+                                                 const leat_sample *sample)
+{
+    int status = LEAT_OK;
+    for (; k < plan->n && !status; k++)
+        status = copy_field(plan, k, &batch->shape.top[k], &sample->field[k],
+                            sample, leat__batch_at(batch, k, at));
+    return status;
+}
+
 /* Caffe's tops: an image, and a number of each further field. */
 static inline int put_usual(leat__batch_fill *fill, leat__batch *batch,
                             const leat__chunk *chunk, int i,
@@ -354,10 +367,11 @@ static inline int put_usual(leat__batch_fill *fill, leat__batch *batch,
         return other_shape(plan, 0);
     int status = put_image(fill, batch, chunk, i, 0, top[0].image, &field[0],
                            leat__batch_at(batch, 0, at));
-    for (int k = 1; k < plan->n && !status; k++)
-        status = copy_field(plan, k, &top[k], &field[k], sample,
-                            leat__batch_at(batch, k, at));
-    return status;
+    if (!status && plan->n > 1)
+        status = copy_field(plan, 1, &top[1], &field[1], sample,
+                            leat__batch_at(batch, 1, at));
+    return status || plan->n < 3 ? status
+                                 : put_numbers(plan, batch, at, 2, sample);
 }
 
 /* Tops of any kinds, each of a field that its plan names. */

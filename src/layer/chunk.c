@@ -28,6 +28,7 @@ int leat__chunk_create(leat__chunk **out, int capacity, int draws,
     if (!chunk)
         return LEAT_ENOMEM;
     chunk->capacity = capacity;
+    chunk->is_used = true;
     chunk->sample = leat__alloc_zero(n, sizeof(*chunk->sample));
     chunk->at = leat__alloc_zero(n, sizeof(*chunk->at));
     chunk->words = leat__alloc_zero(n * (size_t)draws, sizeof(*chunk->words));
@@ -78,6 +79,19 @@ void leat__chunk_list_destroy(leat__chunk_list *list)
     for (int i = 0; i < list->n; i++)
         leat__chunk_destroy(list->chunk[i]);
     leat__free(list->chunk);
+}
+
+void leat__chunk_clear(leat__chunk *chunk, int first, int n)
+{
+    for (int i = first; i < first + n; i++)
+        leat__sample_clear(chunk->sample[i]);
+}
+
+void leat__chunk_recycle(leat__chunk *chunk)
+{
+    if (chunk->is_used)
+        leat__chunk_clear(chunk, 0, chunk->capacity);
+    chunk->is_used = false;
 }
 
 static void set_position(leat__chunk *chunk, int i)
@@ -133,18 +147,31 @@ static void read_samples(leat__chunk *chunk, leat_reader *reader, bool collects)
     }
 }
 
+/* Sets the positions of samples [i, end), all of them good; their bytes. */
+static int64_t settle_good(leat__chunk *chunk, int i, int end)
+{
+    int64_t bytes = 0;
+    for (; i < end; i++) {
+        set_position(chunk, i);
+        bytes += leat__chunk_payload(chunk, i);
+    }
+    return bytes;
+}
+
 int64_t leat__chunk_settle(leat__chunk *chunk)
 {
     int64_t bytes = 0;
-    int bad = 0;
+    int i = 0;
     int good = chunk->failed < 0 ? chunk->n : chunk->failed;
-    for (int i = 0; i < chunk->n; i++) {
-        set_position(chunk, i);
-        if (bad < chunk->bad.n && chunk->bad.item[bad].sample == i)
-            bad++;
-        else if (i < good)
-            bytes += leat__chunk_payload(chunk, i);
+    for (int k = 0; k < chunk->bad.n && chunk->bad.item[k].sample < good; k++) {
+        int bad = chunk->bad.item[k].sample;
+        bytes += settle_good(chunk, i, bad);
+        set_position(chunk, bad);
+        i = bad + 1;
     }
+    bytes += settle_good(chunk, i, good);
+    for (i = good; i < chunk->n; i++)
+        set_position(chunk, i);
     return bytes;
 }
 

@@ -51,6 +51,7 @@ typedef struct leat__chunk {
     uint32_t *words;      /* of Caffe's generator, n x draws */
     bool follows_gap;     /* samples before it were left out, that can be read
                              again */
+    bool is_used;         /* samples may not be clear */
     bool is_queued;       /* goes through the reader thread's queues */
     /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
@@ -70,6 +71,15 @@ void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
 
 /* Makes every sample's buffer this large. Errors: LEAT_ENOMEM. */
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
+
+/* Clears `n` samples from `first` on, as the reader's next expects them. */
+void leat__chunk_clear(leat__chunk *chunk, int first, int n);
+
+/*
+ * Clears all samples after use. Their worker does it, not the thread that fills
+ * the chunk next: that one holds the lock that the others wait for.
+ */
+void leat__chunk_recycle(leat__chunk *chunk);
 
 typedef struct leat__chunk_list {
     leat__chunk **chunk;
@@ -180,14 +190,16 @@ bool leat__chunk_source_needs_batches(const leat__chunk_source *source);
 void leat__chunk_source_fill(leat__chunk_source *source, leat__chunk *chunk,
                              bool ahead);
 
-/* Bytes of a sample's fields. */
+/* Bytes of the fields of a good sample, of which most have two. */
 static inline int64_t leat__chunk_payload(const leat__chunk *chunk, int i)
 {
     const leat_sample *sample = chunk->sample[i];
-    int64_t bytes = 0;
-    for (int k = 0; k < sample->nfields; k++)
-        bytes += (int64_t)sample->field[k].bytes;
-    return bytes;
+    const leat_field *field = sample->field;
+    int n = sample->nfields;
+    size_t bytes = n > 1 ? field[0].bytes + field[1].bytes : field[0].bytes;
+    for (int k = 2; k < n; k++)
+        bytes += field[k].bytes;
+    return (int64_t)bytes;
 }
 
 #endif

@@ -107,8 +107,9 @@ static int pull(leat__chunk_source *source, leat__chunk *chunk, int n)
 {
     leat_sample **out = chunk->sample + chunk->n;
     int got, deferred;
-    for (int i = 0; i < n; i++)
-        leat__sample_clear(out[i]);
+    if (chunk->is_used)
+        leat__chunk_clear(chunk, chunk->n, n);
+    chunk->is_used = true;
     int status = leat__reader_pull(source->reader, out, n, &got, &deferred);
     if (deferred > 0)
         chunk->read = leat__chunk_materialize;

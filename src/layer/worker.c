@@ -235,6 +235,7 @@ int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
     /* The samples that a short batch lacks count as done. */
     if (chunk->is_last)
         n += batch->size - batch->valid;
+    leat__chunk_recycle(chunk);
     leat__data_reader_give(worker->options->reader, chunk);
     /* A copy from pageable memory may be over only when the call is. */
     if (!batch->slab->device->ops->unified)

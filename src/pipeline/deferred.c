@@ -83,9 +83,12 @@ static int complete(leat_reader *reader, leat_sample *const out[], int n,
 /* The first sample from `at` on that is deferred as deep as this, or is not. */
 static int find_end(leat_sample *const out[], int at, int n, int depth)
 {
-    bool is_pending = out[at]->deferred >= depth;
-    while (at < n && (out[at]->deferred >= depth) == is_pending)
-        at++;
+    if (out[at]->deferred >= depth)
+        while (at < n && out[at]->deferred >= depth)
+            at++;
+    else
+        while (at < n && out[at]->deferred < depth)
+            at++;
     return at;
 }
 

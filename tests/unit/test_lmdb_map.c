@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "readers/lmdb/lmdb_map.h"
+#include "readers/lmdb/lmdb_node.h"
 #include "support/lmdb_walk.h"
 #include "support/page_image.h"
 #include "support/suite.h"

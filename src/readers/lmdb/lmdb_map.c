@@ -28,12 +28,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "pages are read in the byte order of the machine");
 
-/* Approximate size of a node's header, its key and the beginning of a Datum. */
-enum { HEAD_BYTES = 32 };
-
 enum {
-    PAGE_HEADER = 16,
-    NODE_HEADER = 8,
     FIRST_PAGE = 2, /* after the meta pages */
     VERSION = 1,
     /* A node with a key of one byte, padded to an even size, and its offset. */
@@ -41,13 +36,10 @@ enum {
 };
 
 enum {
-    PAGE_OVERFLOW = 0x04,
     PAGE_META = 0x08,
     /* Flags that are meaningful only to a running writer. */
     PAGE_TRANSIENT = 0x10 | 0x4000 | 0x8000
 };
-
-enum { NODE_OVERFLOW = 0x01, NODE_DATABASE = 0x02, NODE_DUPLICATES = 0x04 };
 
 enum {
     DATABASE_REVERSE_KEY = 0x02,
@@ -55,38 +47,12 @@ enum {
     DATABASE_INTEGER_KEY = 0x08
 };
 
-static uint16_t load16(const unsigned char *at)
-{
-    uint16_t value;
-    memcpy(&value, at, sizeof(value));
-    return value;
-}
-
-static uint32_t load32(const unsigned char *at)
-{
-    uint32_t value;
-    memcpy(&value, at, sizeof(value));
-    return value;
-}
-
-static uint64_t load64(const unsigned char *at)
-{
-    uint64_t value;
-    memcpy(&value, at, sizeof(value));
-    return value;
-}
-
-/* An error that names the file and page. */
-#define BAD_PAGE(map, number, format, ...)                                     \
-    leat_error(LEAT_EFORMAT, "%s: page %llu is damaged: " format, (map)->name, \
-               (unsigned long long)(number), __VA_ARGS__)
-
 /* The magic at another offset or in another byte order identifies a file of
  * another machine. */
 static int foreign(const char *name, int number, const unsigned char *bytes)
 {
-    uint32_t magic = load32(bytes + 16);
-    if (number == 0 && load32(bytes + 12) == MAGIC)
+    uint32_t magic = leat__lmdb_load32(bytes + 16);
+    if (number == 0 && leat__lmdb_load32(bytes + 12) == MAGIC)
         return leat_error(LEAT_EFORMAT,
                           "%s: written by a 32-bit program; copy it with "
                           "mdb_dump there and mdb_load here",
@@ -107,24 +73,24 @@ static int foreign(const char *name, int number, const unsigned char *bytes)
 int leat__lmdb_meta_check_page(const char *name, int number,
                                const unsigned char bytes[LEAT__LMDB_META_BYTES])
 {
-    if (load32(bytes + 16) != MAGIC)
+    if (leat__lmdb_load32(bytes + 16) != MAGIC)
         return foreign(name, number, bytes);
-    uint32_t version = load32(bytes + 20);
+    uint32_t version = leat__lmdb_load32(bytes + 20);
     if (version != VERSION)
         return leat_error(LEAT_EFORMAT, "%s: LMDB format %u, expected %d", name,
                           version, VERSION);
-    uint16_t flags = load16(bytes + 10);
+    uint16_t flags = leat__lmdb_load16(bytes + 10);
     if (!(flags & PAGE_META))
         return leat_error(LEAT_EFORMAT,
                           "%s: page %d is damaged: expected a meta page, "
                           "its flags are 0x%x",
                           name, number, flags);
-    uint64_t found = load64(bytes);
+    uint64_t found = leat__lmdb_load64(bytes);
     if (found != (uint64_t)number)
         return leat_error(LEAT_EFORMAT,
                           "%s: page %d is damaged: it has the number %llu",
                           name, number, (unsigned long long)found);
-    uint32_t page_size = load32(bytes + 40);
+    uint32_t page_size = leat__lmdb_load32(bytes + 40);
     if (page_size < 256 || page_size > 65536 || (page_size & (page_size - 1)))
         return leat_error(LEAT_EFORMAT,
                           "%s: page size %u in meta page %d, expected a power "
@@ -140,7 +106,7 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
     int status = leat__lmdb_meta_check_page(name, number, bytes);
     if (status)
         return status;
-    uint16_t db_flags = load16(main_db + 4);
+    uint16_t db_flags = leat__lmdb_load16(main_db + 4);
     if (db_flags & DATABASE_DUPLICATES)
         return leat_error(LEAT_EFORMAT,
                           "%s: a database with several values a key (DUPSORT) "
@@ -151,20 +117,20 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
                           "%s: meta page %d is damaged: unknown database "
                           "flags 0x%x",
                           name, number, db_flags);
-    out->page_size = load32(bytes + 40);
+    out->page_size = leat__lmdb_load32(bytes + 40);
     out->backward = db_flags != 0;
-    out->depth = load16(main_db + 6);
-    out->branch_pages = load64(main_db + 8);
-    out->leaf_pages = load64(main_db + 16);
-    out->overflow_pages = load64(main_db + 24);
-    out->entries = load64(main_db + 32);
-    out->root = load64(main_db + 40);
-    out->free_depth = load16(free_db + 6);
-    out->free_entries = load64(free_db + 32);
-    out->free_root = load64(free_db + 40);
-    out->last_page = load64(bytes + 136);
+    out->depth = leat__lmdb_load16(main_db + 6);
+    out->branch_pages = leat__lmdb_load64(main_db + 8);
+    out->leaf_pages = leat__lmdb_load64(main_db + 16);
+    out->overflow_pages = leat__lmdb_load64(main_db + 24);
+    out->entries = leat__lmdb_load64(main_db + 32);
+    out->root = leat__lmdb_load64(main_db + 40);
+    out->free_depth = leat__lmdb_load16(free_db + 6);
+    out->free_entries = leat__lmdb_load64(free_db + 32);
+    out->free_root = leat__lmdb_load64(free_db + 40);
+    out->last_page = leat__lmdb_load64(bytes + 136);
     out->last_promised = out->last_page;
-    out->txnid = load64(bytes + 144);
+    out->txnid = leat__lmdb_load64(bytes + 144);
     return LEAT_OK;
 }
 
@@ -178,7 +144,8 @@ int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
                           "but its last page is %llu",
                           name, size, (unsigned long long)(pages - !!pages),
                           (unsigned long long)meta->last_page);
-    uint64_t most = (meta->page_size - PAGE_HEADER) / RECORD_BYTES_MIN;
+    uint64_t most =
+        (meta->page_size - LEAT__LMDB_PAGE_HEADER) / RECORD_BYTES_MIN;
     if (meta->last_page >> 48 || meta->entries > (meta->last_page + 1) * most)
         return leat_error(LEAT_EFORMAT,
                           "%s: damaged: %llu records cannot be in %llu pages",
@@ -261,14 +228,8 @@ int leat__lmdb_map_latest(leat__lmdb_map *out, const char *name,
     return leat__lmdb_map_init(out, name, base, size, &meta[latest]);
 }
 
-static const unsigned char *page_at(const leat__lmdb_map *map, uint64_t number)
-{
-    return map->base + number * map->meta.page_size;
-}
-
-/* Checks the page's number and returns its flags. */
-static int check_number(const leat__lmdb_map *map, uint64_t number,
-                        unsigned *flags)
+int leat__lmdb_map_check_number(const leat__lmdb_map *map, uint64_t number,
+                                unsigned *flags)
 {
     if (number < FIRST_PAGE || number > map->meta.last_page)
         return leat_error(
@@ -277,12 +238,12 @@ static int check_number(const leat__lmdb_map *map, uint64_t number,
             "%llu",
             map->name, (unsigned long long)number,
             (unsigned long long)map->meta.last_page);
-    const unsigned char *bytes = page_at(map, number);
-    uint64_t found = load64(bytes);
+    const unsigned char *bytes = leat__lmdb_map_page_at(map, number);
+    uint64_t found = leat__lmdb_load64(bytes);
     if (found != number)
-        return BAD_PAGE(map, number, "it has the number %llu",
-                        (unsigned long long)found);
-    *flags = load16(bytes + 10) & ~(unsigned)PAGE_TRANSIENT;
+        return LEAT__LMDB_BAD_PAGE(map, number, "it has the number %llu",
+                                   (unsigned long long)found);
+    *flags = leat__lmdb_load16(bytes + 10) & ~(unsigned)PAGE_TRANSIENT;
     return LEAT_OK;
 }
 
@@ -290,203 +251,26 @@ int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
                         leat__lmdb_page_type type, leat__lmdb_page *out)
 {
     unsigned flags = 0;
-    int status = check_number(map, number, &flags);
+    int status = leat__lmdb_map_check_number(map, number, &flags);
     if (status)
         return status;
     if (flags != type)
-        return BAD_PAGE(map, number, "expected a %s, its flags are 0x%x",
-                        type == LEAT__LMDB_LEAF ? "leaf" : "branch", flags);
-    const unsigned char *bytes = page_at(map, number);
-    uint32_t lower = load16(bytes + 12), upper = load16(bytes + 14);
-    if (lower < PAGE_HEADER || lower > upper || lower % 2 ||
+        return LEAT__LMDB_BAD_PAGE(
+            map, number, "expected a %s, its flags are 0x%x",
+            type == LEAT__LMDB_LEAF ? "leaf" : "branch", flags);
+    const unsigned char *bytes = leat__lmdb_map_page_at(map, number);
+    uint32_t lower = leat__lmdb_load16(bytes + 12),
+             upper = leat__lmdb_load16(bytes + 14);
+    if (lower < LEAT__LMDB_PAGE_HEADER || lower > upper || lower % 2 ||
         upper > map->meta.page_size)
-        return BAD_PAGE(map, number,
-                        "its offsets end at %u and its nodes begin at %u",
-                        lower, upper);
-    uint32_t count = (lower - PAGE_HEADER) / 2;
+        return LEAT__LMDB_BAD_PAGE(
+            map, number, "its offsets end at %u and its nodes begin at %u",
+            lower, upper);
+    uint32_t count = (lower - LEAT__LMDB_PAGE_HEADER) / 2;
     /* Only an emptied tree may keep a leaf without records. */
     if (!count && (type == LEAT__LMDB_BRANCH || map->meta.entries))
-        return BAD_PAGE(map, number, "expected %s, it is empty", "nodes");
+        return LEAT__LMDB_BAD_PAGE(map, number, "expected %s, it is empty",
+                                   "nodes");
     *out = (leat__lmdb_page){number, bytes, count, upper};
     return LEAT_OK;
-}
-
-/* The offset of a node whose header is inside the page. */
-static int node_offset(const leat__lmdb_map *map, const leat__lmdb_page *page,
-                       uint32_t slot, uint32_t *out)
-{
-    uint32_t offset = load16(page->bytes + PAGE_HEADER + 2 * (size_t)slot);
-    if (offset < page->upper || offset % 2 ||
-        offset + NODE_HEADER > map->meta.page_size)
-        return BAD_PAGE(map, page->number, "node %u is at offset %u", slot,
-                        offset);
-    *out = offset;
-    return LEAT_OK;
-}
-
-int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,
-                         uint32_t slot, uint64_t *out)
-{
-    uint32_t offset = 0;
-    int status = node_offset(map, page, slot, &offset);
-    if (status)
-        return status;
-    uint64_t header = load64(page->bytes + offset);
-    if ((header >> 48) > map->meta.page_size - offset - NODE_HEADER)
-        return BAD_PAGE(map, page->number,
-                        "the key of node %u goes beyond its end", slot);
-    *out = header & 0xffffffffffff;
-    return LEAT_OK;
-}
-
-void leat__lmdb_map_fetch_header(const leat__lmdb_map *map, uint64_t number)
-{
-    if (number <= map->meta.last_page)
-        __builtin_prefetch(page_at(map, number));
-}
-
-void leat__lmdb_map_fetch_nodes(const leat__lmdb_map *map, uint64_t number)
-{
-    if (number > map->meta.last_page)
-        return;
-    const unsigned char *bytes = page_at(map, number);
-    const unsigned char *offset = bytes + PAGE_HEADER;
-    const unsigned char *end = bytes + load16(bytes + 12);
-    if (end > bytes + LEAT__CACHE_LINE)
-        end = bytes + LEAT__CACHE_LINE;
-    for (; offset < end; offset += sizeof(uint16_t)) {
-        const unsigned char *node = bytes + load16(offset);
-        __builtin_prefetch(node - 1);
-        __builtin_prefetch(node + HEAD_BYTES);
-    }
-    __builtin_prefetch(bytes + map->meta.page_size - 1);
-}
-
-int leat__lmdb_map_separator(const leat__lmdb_map *map,
-                             const leat__lmdb_page *page, uint32_t slot,
-                             const unsigned char **key, size_t *key_size)
-{
-    uint32_t offset = 0;
-    int status = node_offset(map, page, slot, &offset);
-    if (status)
-        return status;
-    size_t size = load64(page->bytes + offset) >> 48;
-    if (size > map->meta.page_size - offset - NODE_HEADER)
-        return BAD_PAGE(map, page->number,
-                        "the key of node %u goes beyond its end", slot);
-    *key = page->bytes + offset + NODE_HEADER;
-    *key_size = size;
-    return LEAT_OK;
-}
-
-size_t leat__lmdb_map_overflow_pages(const leat__lmdb_map *map,
-                                     const leat__lmdb_node *node)
-{
-    return load32(page_at(map, node->overflow) + 12);
-}
-
-static int bad_node(const leat__lmdb_map *map, uint64_t address, unsigned flags)
-{
-    uint64_t number = address >> 16;
-    unsigned offset = address & 0xffff;
-    if (flags & NODE_DATABASE && !(flags & ~(NODE_DATABASE | NODE_DUPLICATES)))
-        return leat_error(LEAT_EFORMAT,
-                          "%s: it has named databases, which cannot be read; "
-                          "expected Datums in the unnamed one",
-                          map->name);
-    return BAD_PAGE(map, number, "the node at offset %u has flags 0x%x", offset,
-                    flags);
-}
-
-int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t address,
-                           leat__lmdb_node *out)
-{
-    uint32_t offset = address & 0xffff;
-    const unsigned char *node = page_at(map, address >> 16) + offset;
-    uint64_t header = load64(node);
-    size_t key_size = header >> 48, value_size = header & 0xffffffff;
-    unsigned flags = (header >> 32) & 0xffff;
-    size_t room = map->meta.page_size - offset - NODE_HEADER;
-    if (flags & ~(unsigned)NODE_OVERFLOW)
-        return bad_node(map, address, flags);
-    size_t held = flags ? sizeof(uint64_t) : value_size;
-    if (!key_size || key_size + held > room)
-        return BAD_PAGE(map, address >> 16,
-                        "the node at offset %u has a key of %zu bytes and "
-                        "%zu bytes of value",
-                        offset, key_size, held);
-    const unsigned char *value = node + NODE_HEADER + key_size;
-    out->address = address;
-    out->key = node + NODE_HEADER;
-    out->key_size = key_size;
-    out->value_size = value_size;
-    out->value = flags ? NULL : value;
-    out->overflow = flags ? load64(value) : 0;
-    return LEAT_OK;
-}
-
-int leat__lmdb_map_node(const leat__lmdb_map *map, const leat__lmdb_page *page,
-                        uint32_t slot, leat__lmdb_node *out)
-{
-    uint32_t offset = 0;
-    int status = node_offset(map, page, slot, &offset);
-    if (status)
-        return status;
-    return leat__lmdb_map_node_at(map, page->number << 16 | offset, out);
-}
-
-__attribute__((noinline)) static int find_overflow(const leat__lmdb_map *map,
-                                                   leat__lmdb_node *node)
-{
-    uint64_t number = node->overflow;
-    unsigned flags = 0;
-    int status = check_number(map, number, &flags);
-    if (status)
-        return status;
-    if (flags != PAGE_OVERFLOW)
-        return BAD_PAGE(map, number,
-                        "expected an overflow page, its flags are 0x%x", flags);
-    const unsigned char *bytes = page_at(map, number);
-    /* A value overwritten by a shorter one keeps its pages. */
-    uint64_t pages = load32(bytes + 12);
-    uint64_t needs = (PAGE_HEADER - 1 + node->value_size) / map->meta.page_size;
-    if (pages <= needs || pages - 1 > map->meta.last_page - number)
-        return BAD_PAGE(map, number,
-                        "%llu overflow pages for a value of %zu bytes, the "
-                        "last page is %llu",
-                        (unsigned long long)pages, node->value_size,
-                        (unsigned long long)map->meta.last_page);
-    node->value = bytes + PAGE_HEADER;
-    return LEAT_OK;
-}
-
-int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node)
-{
-    return node->value ? LEAT_OK : find_overflow(map, node);
-}
-
-static bool ascends_backward(const unsigned char *a, size_t a_size,
-                             const unsigned char *b, size_t b_size)
-{
-    while (a_size && b_size) {
-        int difference = (int)b[--b_size] - a[--a_size];
-        if (difference)
-            return difference > 0;
-    }
-    return a_size < b_size;
-}
-
-bool leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
-                            size_t a_size, const void *b, size_t b_size)
-{
-    if (map->meta.backward)
-        return ascends_backward(a, a_size, b, b_size);
-    if (a_size >= 8 && b_size >= 8) {
-        uint64_t first = __builtin_bswap64(load64(a));
-        uint64_t second = __builtin_bswap64(load64(b));
-        if (first != second)
-            return first < second;
-    }
-    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
-    return order ? order < 0 : a_size < b_size;
 }

@@ -12,6 +12,7 @@
 #include <leat/status.h>
 
 #include <stdbool.h>
+#include <string.h>
 
 /* The bytes read of a meta page, including its page header. */
 #define LEAT__LMDB_META_BYTES 152
@@ -79,6 +80,41 @@ int leat__lmdb_map_init(leat__lmdb_map *out, const char *name, const void *base,
 int leat__lmdb_map_latest(leat__lmdb_map *out, const char *name,
                           const void *base, size_t size);
 
+/* Bytes; then come the offsets of the nodes. */
+enum { LEAT__LMDB_PAGE_HEADER = 16 };
+
+/* An error that names the file and page. */
+#define LEAT__LMDB_BAD_PAGE(map, number, format, ...)                          \
+    leat_error(LEAT_EFORMAT, "%s: page %llu is damaged: " format, (map)->name, \
+               (unsigned long long)(number), __VA_ARGS__)
+
+static inline uint16_t leat__lmdb_load16(const unsigned char *at)
+{
+    uint16_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+static inline uint32_t leat__lmdb_load32(const unsigned char *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+static inline uint64_t leat__lmdb_load64(const unsigned char *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+static inline const unsigned char *
+leat__lmdb_map_page_at(const leat__lmdb_map *map, uint64_t number)
+{
+    return map->base + number * map->meta.page_size;
+}
+
 typedef enum leat__lmdb_page_type {
     LEAT__LMDB_BRANCH = 1,
     LEAT__LMDB_LEAF = 2
@@ -95,52 +131,8 @@ typedef struct leat__lmdb_page {
 int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
                         leat__lmdb_page_type type, leat__lmdb_page *out);
 
-/* The child page of node `slot` of a branch. */
-int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,
-                         uint32_t slot, uint64_t *out);
-
-/*
- * Prefetch into the cache a page's header, and the beginnings of a leaf's nodes
- * and the ends of those before them. Nothing is checked; the second one reads
- * the header, so the page should be in memory.
- */
-void leat__lmdb_map_fetch_header(const leat__lmdb_map *map, uint64_t number);
-void leat__lmdb_map_fetch_nodes(const leat__lmdb_map *map, uint64_t number);
-
-/* The node's key, a lower bound of all keys below it. The first node has none.
- */
-int leat__lmdb_map_separator(const leat__lmdb_map *map,
-                             const leat__lmdb_page *page, uint32_t slot,
-                             const unsigned char **key, size_t *key_size);
-
-/* A node of a leaf. Its value is in the node or on overflow pages. */
-typedef struct leat__lmdb_node {
-    uint64_t address; /* page << 16 | offset in the page */
-    const unsigned char *key;
-    size_t key_size;
-    const unsigned char *value; /* NULL: on overflow pages */
-    size_t value_size;
-    uint64_t overflow; /* the first of these pages */
-} leat__lmdb_node;
-
-/* Node `slot` of a leaf. Touches only the leaf. */
-int leat__lmdb_map_node(const leat__lmdb_map *map, const leat__lmdb_page *page,
-                        uint32_t slot, leat__lmdb_node *out);
-
-/* The node at an address that an earlier call returned. */
-int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t address,
-                           leat__lmdb_node *out);
-
-/* Finds the value on its overflow pages, if it has any. */
-int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node);
-
-/* The number of overflow pages from node->overflow on, once the value is found.
- */
-size_t leat__lmdb_map_overflow_pages(const leat__lmdb_map *map,
-                                     const leat__lmdb_node *node);
-
-/* Whether key `b` follows key `a` in the file's order. */
-bool leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
-                            size_t a_size, const void *b, size_t b_size);
+/* Checks the number of a page and the one that it has; returns its flags. */
+int leat__lmdb_map_check_number(const leat__lmdb_map *map, uint64_t number,
+                                unsigned *flags);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef LEAT_READERS_LMDB_STORAGE_H
 #define LEAT_READERS_LMDB_STORAGE_H
 
-#include "readers/lmdb/lmdb_map.h"
+#include "readers/lmdb/lmdb_node.h"
 #include "readers/mapped_file.h"
 
 typedef struct leat__lmdb_storage {

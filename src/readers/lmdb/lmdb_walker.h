@@ -9,7 +9,7 @@
 #define LEAT_READERS_LMDB_WALKER_H
 
 #include "base/error.h"
-#include "readers/lmdb/lmdb_map.h"
+#include "readers/lmdb/lmdb_node.h"
 
 #include <stdbool.h>
 
