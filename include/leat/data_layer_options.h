@@ -84,6 +84,12 @@ typedef struct leat_top {
     int64_t shape[LEAT_MAX_DIMS]; /* of one sample of PAD */
 } leat_top;
 
+/**
+ * The `*n` options of a top that a text can set, in the order of the struct's
+ * members. Static. Thread safety: any thread.
+ */
+LEAT_API const leat_option *leat_top_option_list(int *n);
+
 /** Whether forward makes batches itself where it would wait. */
 typedef enum leat_caller_helps {
     LEAT_CALLER_HELPS_AUTO = 0, /* yes, unless it would have to call a reader

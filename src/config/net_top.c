@@ -1,7 +1,6 @@
 #include "config/net_top.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/option_list.h"
 #include "config/net_option.h"
 #include "config/net_transform.h"
 #include "data/transform.h"
@@ -10,22 +9,6 @@
 #include <string.h>
 
 typedef leat__prototxt_field field;
-
-/* The fields of top { } that are plain values, by the struct's members. */
-static const leat_option list[] = {
-    LEAT__OPTION(leat_top, name, TEXT, STRING, .help = "the blob's"),
-    LEAT__OPTION(leat_top, field, TEXT, STRING, .help = "the reader's field"),
-    LEAT__OPTION(leat_top, dtype, DTYPE, WORD,
-                 .words = "BYTES|UINT8|UINT16|UINT32|INT8|INT16|INT32|INT64|"
-                          "FLOAT16|BFLOAT16|FLOAT32|FLOAT64"),
-    LEAT__OPTION(leat_top, form, WORD, WORD, .words = "DENSE|PAD|RAGGED"),
-    LEAT__OPTION(leat_top, is_image, BOOL, BOOL,
-                 .help = "decoded and transformed"),
-    LEAT__OPTION(leat_top, cast_lossy, BOOL, BOOL,
-                 .help = "a cast may lose values"),
-    LEAT__OPTION(leat_top, choices_of, TEXT, STRING,
-                 .help = "the image whose choices it takes"),
-};
 
 static int read_shape(const leat__prototxt *file, const field *value,
                       leat_top *top)
@@ -48,9 +31,10 @@ static int read_top(leat__net_tops *out, leat__prototxt *file,
 {
     leat_top *top = &out->top[out->n];
     const field *value;
-    int status = LEAT_OK;
+    int n, status = LEAT_OK;
+    const leat_option *list = leat_top_option_list(&n);
     top->size = sizeof(*top);
-    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]) && !status; i++) {
+    for (int i = 0; i < n && !status; i++) {
         value = leat__prototxt_find(message, list[i].name);
         if (value)
             status = leat__net_option_read(file, &list[i], value, top);

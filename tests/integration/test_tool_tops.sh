@@ -60,6 +60,32 @@ rows "$work/out/wide.npy" u1 | awk '(NR-1) % 30 >= 24 && $1 != 7' | grep -q . &&
 [ "$(rows "$work/out/bytes.offsets.0000.npy" d8 | tr '\n' ' ')" = "0 1 2 " ] ||
     complain "bytes.offsets are not 0 1 2"
 
+# --top lists them by the same names, and gives the same files.
+"$tool" dump --reader "lmdb:$work/db" --phase TEST --batch 2 --batches 2 --crop 3 \
+    --top image=data,is_image,dtype=UINT8 --top bytes=data,form=ragged,dtype=INT16 \
+    --top wide=data,form=PAD,shape=1x5x6,pad_value=7 --top label,dtype=INT64 \
+    --out "$work/same" >"$work/log" 2>&1 || complain "--top: $(cat "$work/log")"
+diff -r "$work/out" "$work/same" >"$work/log" || complain "--top: $(cat "$work/log")"
+
+# refuse TEXT LINE: what --top says of a text that is none, with status 64.
+refuse() {
+    local line
+    line=$("$tool" dump --reader "lmdb:$work/db" --batch 2 --out "$work/no" --top "$1" 2>&1)
+    [ $? -eq 64 ] || complain "--top $1: expected status 64"
+    [[ $line == "leat: --top: $2"* ]] || complain "--top $1: expected $2, found $line"
+}
+refuse "" "expected NAME or NAME=FIELD, found ''"
+refuse "a=" "expected NAME or NAME=FIELD, found 'a='"
+refuse "a,size=3" "expected dtype, form, is_image, cast_lossy, choices_of, pad_value or shape, found 'size'"
+refuse "a,form=ROUND" "form: expected DENSE, PAD or RAGGED, found 'ROUND'"
+refuse "a,shape=3x" "shape: expected lengths such as 3x28, found ''"
+refuse "a,shape=1x1x1x1x1x1x1x1" "shape: expected at most 7 dimensions"
+refuse "a,pad_value=x" "pad_value: expected a number, found 'x'"
+refuse "a,is_image=perhaps" "is_image: expected true or false, found 'perhaps'"
+"$tool" dump --net "$work/net" --phase TEST --top label --out "$work/no" 2>&1 |
+    grep -q "with --net, the file lists the tops" || complain "--top with --net"
+[ ! -e "$work/no" ] || complain "a refused --top left $work/no"
+
 # show draws the images of a list, under their own crops.
 "$tool" show --net "$work/net" --phase TEST --count 2 --out "$work/sheet.png" \
     >"$work/log" 2>&1 || complain "show: $(cat "$work/log")"

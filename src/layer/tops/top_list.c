@@ -1,6 +1,7 @@
 #include "layer/tops/top_list.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/option_list.h"
 #include "data/cast.h"
 
 #include <stdio.h>
@@ -26,6 +27,27 @@ int leat__top_list_find(const leat__top_list *list, const char *name)
         if (strcmp(list->top[i].name, name) == 0)
             return i;
     return -1;
+}
+
+static const leat_option options[] = {
+    LEAT__OPTION(leat_top, name, TEXT, STRING, .help = "the blob's"),
+    LEAT__OPTION(leat_top, field, TEXT, STRING, .help = "the reader's field"),
+    LEAT__OPTION(leat_top, dtype, DTYPE, WORD,
+                 .words = "BYTES|UINT8|UINT16|UINT32|INT8|INT16|INT32|INT64|"
+                          "FLOAT16|BFLOAT16|FLOAT32|FLOAT64"),
+    LEAT__OPTION(leat_top, form, WORD, WORD, .words = "DENSE|PAD|RAGGED"),
+    LEAT__OPTION(leat_top, is_image, BOOL, BOOL,
+                 .help = "decoded and transformed"),
+    LEAT__OPTION(leat_top, cast_lossy, BOOL, BOOL,
+                 .help = "a cast may lose values"),
+    LEAT__OPTION(leat_top, choices_of, TEXT, STRING,
+                 .help = "the image whose choices it takes"),
+};
+
+const leat_option *leat_top_option_list(int *n)
+{
+    *n = sizeof(options) / sizeof(options[0]);
+    return options;
 }
 
 bool leat__top_is_longest(const leat_top *top)

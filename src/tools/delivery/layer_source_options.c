@@ -2,6 +2,7 @@
 
 #include "tools/cli/number.h"
 #include "tools/cli/output.h"
+#include "tools/delivery/top_option.h"
 
 #include <leat/launcher.h>
 
@@ -19,6 +20,20 @@ static int read_stage(const struct option_spec *spec, const char *text)
     if (n == LAYER_SOURCE_MOST_STAGES || !*text)
         return -1;
     options->stages[n] = text;
+    return 0;
+}
+
+/* Likewise. */
+static int read_top(const struct option_spec *spec, const char *text)
+{
+    struct layer_source_options *options = spec->out;
+    int n = options->ntop;
+    if (n == LEAT_MAX_FIELDS || strlen(text) >= LAYER_SOURCE_TOP_BYTES)
+        return -1;
+    strcpy(options->top_text[n], text);
+    if (top_option_read(&options->top[n], options->top_text[n]))
+        return OPTION_ERROR_LINE;
+    options->ntop++;
     return 0;
 }
 
@@ -111,6 +126,10 @@ void layer_source_options_list(struct option_spec out[LAYER_SOURCE_OPTIONS],
          read_stage, options, 0, 0},
         {"launcher", NULL, "rank and world size from torchrun, mpirun, srun",
          NULL, &options->launcher, 0, 0},
+        {"top", "NAME[=FIELD][,KEY=VALUE...]",
+         "with --reader: a top, as a net file lists it; may be given "
+         "again",
+         read_top, options, 0, 0},
         {"mean-value", "MEAN,...",
          "with --reader: one number, or one for each channel", read_means,
          options, 0, 0}};
@@ -144,7 +163,7 @@ static bool has_transform(const struct layer_source_options *options)
 bool layer_source_options_are_given(const struct layer_source_options *options)
 {
     bool given = has_transform(options) || options->net || options->reader ||
-                 options->stages[0] || options->launcher ||
+                 options->stages[0] || options->launcher || options->ntop ||
                  options->layer.device;
     int n;
     const leat_option *list = leat_data_layer_option_list(&n);
@@ -168,6 +187,9 @@ void layer_source_options_check(const struct layer_source_options *options,
         message_misuse(command, "%s: --reader needs --batch", command);
     if (options->net && has_transform(options))
         message_misuse(command, "%s: with --net, the file sets the transform",
+                       command);
+    if (options->net && options->ntop)
+        message_misuse(command, "%s: with --net, the file lists the tops",
                        command);
     if (options->reader && (layer->layer || options->stages[0] || layer->level))
         message_misuse(
@@ -197,6 +219,10 @@ int layer_source_options_resolve(const struct layer_source_options *options,
     *layer = options->layer;
     set_flags(list, n, options->layer_given, layer);
     layer->stages = options->stages;
+    if (options->ntop > 0) {
+        layer->top = options->top;
+        layer->ntop = options->ntop;
+    }
     *transform = options->transform;
     list = leat_transform_option_list(&n);
     set_flags(list, n, options->transform_given, transform);

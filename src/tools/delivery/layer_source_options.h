@@ -11,7 +11,8 @@
 enum {
     LAYER_SOURCE_MOST_STAGES = 16,
     LAYER_SOURCE_MOST_MEANS = 64,
-    LAYER_SOURCE_OPTIONS = 48 /* entries of the table, its end included */
+    LAYER_SOURCE_TOP_BYTES = 512, /* of a top's text */
+    LAYER_SOURCE_OPTIONS = 48     /* entries of the table, its end included */
 };
 
 /*
@@ -26,6 +27,9 @@ struct layer_source_options {
     const char *stages[LAYER_SOURCE_MOST_STAGES + 1];
     float means[LAYER_SOURCE_MOST_MEANS];
     int nmeans;
+    leat_top top[LEAT_MAX_FIELDS];
+    int ntop; /* 0: Caffe's tops */
+    char top_text[LEAT_MAX_FIELDS][LAYER_SOURCE_TOP_BYTES];
     bool launcher; /* rank and world size are those of its environment */
     /* Whether an entry of the two lists was given; a flag is no more. */
     bool layer_given[LAYER_SOURCE_OPTIONS];
