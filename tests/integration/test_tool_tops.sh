@@ -80,6 +80,7 @@ refuse "a,size=3" "expected dtype, form, is_image, cast_lossy, choices_of, pad_v
 refuse "a,form=ROUND" "form: expected DENSE, PAD or RAGGED, found 'ROUND'"
 refuse "a,shape=3x" "shape: expected lengths such as 3x28, found ''"
 refuse "a,shape=1x1x1x1x1x1x1x1" "shape: expected at most 7 dimensions"
+refuse "$(printf 'x%.0s' {1..512})" "expected a text of less than 512 bytes"
 refuse "a,pad_value=x" "pad_value: expected a number, found 'x'"
 refuse "a,is_image=perhaps" "is_image: expected true or false, found 'perhaps'"
 "$tool" dump --net "$work/net" --phase TEST --top label --out "$work/no" 2>&1 |

@@ -1,4 +1,5 @@
 #include "tools/delivery/layer_source_options.h"
+#include "base/error.h"
 
 #include "tools/cli/number.h"
 #include "tools/cli/output.h"
@@ -28,13 +29,19 @@ static int read_top(const struct option_spec *spec, const char *text)
 {
     struct layer_source_options *options = spec->out;
     int n = options->ntop;
-    if (n == LEAT_MAX_FIELDS || strlen(text) >= LAYER_SOURCE_TOP_BYTES)
-        return -1;
-    strcpy(options->top_text[n], text);
-    if (top_option_read(&options->top[n], options->top_text[n]))
-        return OPTION_ERROR_LINE;
-    options->ntop++;
-    return 0;
+    int status = LEAT_OK;
+    if (n == LEAT_MAX_FIELDS)
+        status = leat_error(LEAT_EINVAL, "--top: expected at most %d tops",
+                            LEAT_MAX_FIELDS);
+    else if (strlen(text) >= LAYER_SOURCE_TOP_BYTES)
+        status = leat_error(LEAT_EINVAL,
+                            "--top: expected a text of less than %d bytes",
+                            LAYER_SOURCE_TOP_BYTES);
+    else
+        status = top_option_read(&options->top[n],
+                                 strcpy(options->top_text[n], text));
+    options->ntop += !status;
+    return status ? OPTION_ERROR_LINE : 0;
 }
 
 /* Replaces those given before. */
