@@ -1,6 +1,5 @@
 #include "tools/delivery/layer_source_options.h"
 #include "base/error.h"
-
 #include "tools/cli/number.h"
 #include "tools/cli/output.h"
 #include "tools/delivery/top_option.h"
