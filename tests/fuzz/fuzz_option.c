@@ -32,21 +32,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     leat_data_layer_options layer = LEAT_DATA_LAYER_OPTIONS_INIT;
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
-    int layers, transforms;
+    leat_top top = {.size = sizeof(top)};
+    int layers, transforms, tops;
     const leat_option *list = leat_data_layer_option_list(&layers);
     const leat_option *others = leat_transform_option_list(&transforms);
+    const leat_option *of_tops = leat_top_option_list(&tops);
     if (size == 0)
         return 0;
     char *text = calloc(1, size);
     if (!text)
         return 0;
     memcpy(text, data + 1, size - 1);
-    int i = data[0] % (layers + transforms);
+    int i = data[0] % (layers + transforms + tops);
     if (i < layers)
         set(list, layers, i, &layer, sizeof(layer), text);
-    else
+    else if (i < layers + transforms)
         set(others, transforms, i - layers, &transform, sizeof(transform),
             text);
+    else
+        set(of_tops, tops, i - layers - transforms, &top, sizeof(top), text);
     free(text);
     return 0;
 }
