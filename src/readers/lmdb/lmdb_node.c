@@ -9,39 +9,41 @@ enum { PAGE_OVERFLOW = 0x04 };
 
 enum { NODE_DATABASE = 0x02, NODE_DUPLICATES = 0x04 };
 
-int leat__lmdb_map_bad_offset(const leat__lmdb_map *map,
-                              const leat__lmdb_page *page, uint32_t slot,
-                              uint32_t offset)
+void leat__lmdb_map_report_offset(const leat__lmdb_map *map,
+                                  const leat__lmdb_page *page, uint32_t slot,
+                                  uint32_t offset)
 {
-    return LEAT__LMDB_BAD_PAGE(map, page->number, "node %u is at offset %u",
-                               slot, offset);
+    (void)LEAT__LMDB_BAD_PAGE(map, page->number, "node %u is at offset %u",
+                              slot, offset);
 }
 
-static int bad_flags(const leat__lmdb_map *map, uint64_t address,
-                     unsigned flags)
+static void report_flags(const leat__lmdb_map *map, uint64_t address,
+                         unsigned flags)
 {
     if (flags & NODE_DATABASE && !(flags & ~(NODE_DATABASE | NODE_DUPLICATES)))
-        return leat_error(LEAT_EFORMAT,
-                          "%s: it has named databases, which cannot be read; "
-                          "expected Datums in the unnamed one",
-                          map->name);
-    return LEAT__LMDB_BAD_PAGE(map, address >> 16,
-                               "the node at offset %u has flags 0x%x",
-                               (unsigned)(address & 0xffff), flags);
+        (void)leat_error(LEAT_EFORMAT,
+                         "%s: it has named databases, which cannot be read; "
+                         "expected Datums in the unnamed one",
+                         map->name);
+    else
+        (void)LEAT__LMDB_BAD_PAGE(map, address >> 16,
+                                  "the node at offset %u has flags 0x%x",
+                                  (unsigned)(address & 0xffff), flags);
 }
 
-int leat__lmdb_map_bad_node(const leat__lmdb_map *map, uint64_t address,
-                            uint64_t header)
+void leat__lmdb_map_report_node(const leat__lmdb_map *map, uint64_t address,
+                                uint64_t header)
 {
     unsigned flags = (header >> 32) & 0xffff;
-    if (flags & ~(unsigned)LEAT__LMDB_NODE_OVERFLOW)
-        return bad_flags(map, address, flags);
     size_t held = flags ? sizeof(uint64_t) : header & 0xffffffff;
-    return LEAT__LMDB_BAD_PAGE(
-        map, address >> 16,
-        "the node at offset %u has a key of %zu bytes and "
-        "%zu bytes of value",
-        (unsigned)(address & 0xffff), (size_t)(header >> 48), held);
+    if (flags & ~(unsigned)LEAT__LMDB_NODE_OVERFLOW)
+        report_flags(map, address, flags);
+    else
+        (void)LEAT__LMDB_BAD_PAGE(
+            map, address >> 16,
+            "the node at offset %u has a key of %zu bytes and "
+            "%zu bytes of value",
+            (unsigned)(address & 0xffff), (size_t)(header >> 48), held);
 }
 
 int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,

@@ -25,12 +25,12 @@ enum {
     LEAT__LMDB_NODE_OVERFLOW = 0x01 /* the node's only known flag */
 };
 
-/* Errors of the functions below. */
-int leat__lmdb_map_bad_offset(const leat__lmdb_map *map,
-                              const leat__lmdb_page *page, uint32_t slot,
-                              uint32_t offset);
-int leat__lmdb_map_bad_node(const leat__lmdb_map *map, uint64_t address,
-                            uint64_t header);
+/* The lines of the LEAT_EFORMAT that the functions below return. */
+void leat__lmdb_map_report_offset(const leat__lmdb_map *map,
+                                  const leat__lmdb_page *page, uint32_t slot,
+                                  uint32_t offset);
+void leat__lmdb_map_report_node(const leat__lmdb_map *map, uint64_t address,
+                                uint64_t header);
 
 /* The offset of a node whose header is inside the page. */
 static inline int leat__lmdb_map_offset(const leat__lmdb_map *map,
@@ -41,8 +41,10 @@ static inline int leat__lmdb_map_offset(const leat__lmdb_map *map,
                                         2 * (size_t)slot);
     *out = offset;
     if (offset < page->upper || offset % 2 ||
-        offset + LEAT__LMDB_NODE_HEADER > map->meta.page_size)
-        return leat__lmdb_map_bad_offset(map, page, slot, offset);
+        offset + LEAT__LMDB_NODE_HEADER > map->meta.page_size) {
+        leat__lmdb_map_report_offset(map, page, slot, offset);
+        return LEAT_EFORMAT;
+    }
     return LEAT_OK;
 }
 
@@ -59,8 +61,10 @@ static inline int leat__lmdb_map_node_at(const leat__lmdb_map *map,
     size_t room = map->meta.page_size - offset - LEAT__LMDB_NODE_HEADER;
     size_t held = flags ? sizeof(uint64_t) : value_size;
     if (flags & ~(unsigned)LEAT__LMDB_NODE_OVERFLOW || !key_size ||
-        key_size + held > room)
-        return leat__lmdb_map_bad_node(map, address, header);
+        key_size + held > room) {
+        leat__lmdb_map_report_node(map, address, header);
+        return LEAT_EFORMAT;
+    }
     const unsigned char *value = node + LEAT__LMDB_NODE_HEADER + key_size;
     out->address = address;
     out->key = node + LEAT__LMDB_NODE_HEADER;
