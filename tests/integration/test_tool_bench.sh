@@ -165,7 +165,7 @@ tells() {
         "$(printf '%s\n' "$@" help json | sort)"
 }
 layer=(net phase layer stage level source reader batch crop mirror scale mean-file
-    mean-value color gray top-type layout transform-on rng seed workers prefetch
+    mean-value top color gray top-type layout transform-on rng seed workers prefetch
     rank world-size launcher shard-test global-batch label-type top-mode reader-thread
     epoch-end caller-helps max-memory must-pin on-error max-errors bad-record-file max-image-bytes
     seconds row-copy)
