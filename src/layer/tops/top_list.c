@@ -29,7 +29,7 @@ int leat__top_list_find(const leat__top_list *list, const char *name)
     return -1;
 }
 
-static const leat_option options[] = {
+static const leat_option option_list[] = {
     LEAT__OPTION(leat_top, name, TEXT, STRING, .help = "the blob's"),
     LEAT__OPTION(leat_top, field, TEXT, STRING, .help = "the reader's field"),
     LEAT__OPTION(leat_top, dtype, DTYPE, WORD,
@@ -46,8 +46,8 @@ static const leat_option options[] = {
 
 const leat_option *leat_top_option_list(int *n)
 {
-    *n = sizeof(options) / sizeof(options[0]);
-    return options;
+    *n = sizeof(option_list) / sizeof(option_list[0]);
+    return option_list;
 }
 
 bool leat__top_is_longest(const leat_top *top)
