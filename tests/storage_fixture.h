@@ -36,15 +36,9 @@ static inline void storage_fixture_large(int number, fixture_record *out)
     storage_fixture_record(number, out, 9000);
 }
 
-static inline void storage_fixture_open(storage_fixture *out,
-                                        fixture_maker *make, int n)
+static inline void storage_fixture_map(storage_fixture *out)
 {
     struct stat found;
-    fixture_directory(out->directory);
-    fixture_write(out->directory, make, n);
-    snprintf(out->path, sizeof(out->path), "%s/data.mdb", out->directory);
-    out->fd = open(out->path, O_RDWR | O_CLOEXEC);
-    ck_assert_int_ge(out->fd, 0);
     ck_assert_int_eq(fstat(out->fd, &found), 0);
     size_t size = (size_t)found.st_size;
     void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, out->fd, 0);
@@ -54,11 +48,32 @@ static inline void storage_fixture_open(storage_fixture *out,
     leat__lmdb_storage_init(&out->storage, &out->map, out->fd);
 }
 
+static inline void storage_fixture_open(storage_fixture *out,
+                                        fixture_maker *make, int n)
+{
+    fixture_directory(out->directory);
+    fixture_write(out->directory, make, n);
+    snprintf(out->path, sizeof(out->path), "%s/data.mdb", out->directory);
+    out->fd = open(out->path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(out->fd, 0);
+    storage_fixture_map(out);
+}
+
 static inline void storage_fixture_close(storage_fixture *fixture)
 {
     munmap((void *)(uintptr_t)fixture->map.base, fixture->map.size);
     close(fixture->fd);
     fixture_remove(fixture->directory);
+}
+
+/* A hole behind the pages, which no reader touches, and which is larger than
+   what one asks for ahead: until it is warmed the file may block. */
+static inline void storage_fixture_lengthen(storage_fixture *fixture)
+{
+    size_t size = fixture->map.size + 3 * LEAT__READ_AHEAD;
+    munmap((void *)(uintptr_t)fixture->map.base, fixture->map.size);
+    ck_assert_int_eq(ftruncate(fixture->fd, (off_t)size), 0);
+    storage_fixture_map(fixture);
 }
 
 static inline leat__span storage_fixture_whole(const storage_fixture *fixture)
