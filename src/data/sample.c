@@ -45,6 +45,33 @@ void leat_sample_swap(leat_sample *a, leat_sample *b)
     b->from.position = position[1];
 }
 
+int leat__sample_keep_line(leat_sample *sample, const char *line)
+{
+    size_t bytes = strlen(line) + 1;
+    sample->nfields = 0;
+    char *kept = leat_sample_take(sample, bytes);
+    if (!kept)
+        return LEAT_ENOMEM;
+    memcpy(kept, line, bytes);
+    const int64_t length = (int64_t)bytes;
+    return leat_sample_set(sample, 0, LEAT_BYTES, 1, &length, kept);
+}
+
+void leat__sample_refuse(leat_sample *sample, int status, const char *line)
+{
+    if (leat__sample_keep_line(sample, line))
+        status = LEAT_ENOMEM;
+    sample->at = (leat_position){LEAT__SAMPLE_REFUSED, status};
+}
+
+int leat__sample_refusal(leat_sample *sample)
+{
+    sample->at.epoch = -1;
+    return leat_error((int)sample->at.index, "%s",
+                      sample->nfields > 0 ? (const char *)sample->field[0].data
+                                          : "no memory for an error's line");
+}
+
 /* Copies what `data` points to into the buffer of `to`. LEAT_ENOMEM. */
 static int copy_view(leat_sample *to, const void **data, size_t bytes)
 {
@@ -82,7 +109,7 @@ int leat_sample_move(leat_sample *to, leat_sample *from)
     to->from.record = from->from.record;
     to->from.key = from->from.key;
     to->from.key_size = from->from.key_size;
-    if (!from->stable && !status)
+    if (!leat__sample_lasts(from, from->from.key) && !status)
         status = copy_view(to, &to->from.key, to->from.key_size);
     return status;
 }

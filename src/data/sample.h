@@ -20,6 +20,28 @@ int leat__sample_reserve(leat_sample *sample, size_t bytes);
  * until it is cleared. */
 enum { LEAT__SAMPLE_FAILED = -1 };
 
+/*
+ * Has a sample whose work failed say so when it is materialized again: half
+ * done, it must not be worked on. `line` is the error's, `status` its status;
+ * LEAT_ENOMEM if there is no memory for the line. Its fields are lost, its
+ * origin stays.
+ */
+void leat__sample_refuse(leat_sample *sample, int status, const char *line);
+
+/* In place of at.epoch: the sample was refused, and at.index is the status. */
+enum { LEAT__SAMPLE_REFUSED = -2 };
+
+static inline bool leat__sample_is_refused(const leat_sample *sample)
+{
+    return sample->at.epoch == LEAT__SAMPLE_REFUSED;
+}
+
+/* That status, with its line. It is told once. */
+int leat__sample_refusal(leat_sample *sample);
+
+/* Has an error's line as the sample's only field. Errors: LEAT_ENOMEM. */
+int leat__sample_keep_line(leat_sample *sample, const char *line);
+
 /* leat_sample_clear and leat_sample_take, inline for those called for each
  * sample of a layer. */
 static inline void leat__sample_clear(leat_sample *sample)

@@ -1,9 +1,17 @@
 #include "decorators/sample_filter.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "pipeline/reader_table.h"
 
 #include <limits.h>
+
+#define LOG_INTERVAL (10 * INT64_C(1000000000))
+
+/* Pulls between two looks at the clock. */
+enum { PULLS_PER_LOOK = 256 };
 
 static leat__sample_filter *filter_of(leat_reader *reader)
 {
@@ -154,6 +162,8 @@ static int filter_some(leat__sample_filter *filter, leat_sample *const out[],
         tested = leat_error(status, "%s", line);
     if (tested != LEAT_EDATA)
         return tested;
+    if (at < complete && status)
+        leat__sample_refuse(out[complete], status, line);
     filter->done++;
     leat__error_save(line);
     if (hold(filter, out + at + 1, pulled - at - 1))
@@ -163,13 +173,33 @@ static int filter_some(leat__sample_filter *filter, leat_sample *const out[],
     return leat_error(LEAT_EDATA, "%s", line);
 }
 
+/* Over an endless reader a predicate that is never true has no end. */
+static void report_search(const leat__sample_filter *filter, int64_t dropped,
+                          int64_t *last)
+{
+    int64_t now = leat__clock_now();
+    if (*last == 0)
+        *last = now;
+    if (now - *last < LOG_INTERVAL)
+        return;
+    *last = now;
+    leat__log(LEAT_LOG_WARNING, "%s: none of the last %lld samples is kept",
+              filter->ops.name, (long long)dropped);
+}
+
 /* What joins several readers asks for one sample at a time. */
 static int filter_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
-    int status = LEAT_OK;
-    while (!status && *got == 0)
-        status = filter_some(filter_of(reader), out, n, got);
+    leat__sample_filter *filter = filter_of(reader);
+    int64_t begin = filter->pulled.index + filter->done, last = 0;
+    int status = filter_some(filter, out, n, got);
+    for (int pulls = 0; !status && *got == 0; pulls++) {
+        if (pulls % PULLS_PER_LOOK == 0)
+            report_search(filter, filter->pulled.index + filter->done - begin,
+                          &last);
+        status = filter_some(filter, out, n, got);
+    }
     return status;
 }
 

@@ -5,6 +5,7 @@
  * still to be done, 0 if there is none. A reader that has done its own leaves
  * the sample to the one above.
  */
+#include "base/error.h"
 #include "data/sample.h"
 #include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
@@ -68,26 +69,42 @@ static int complete(leat_reader *reader, leat_sample *const out[], int n,
 {
     leat_reader *upstream = reader->state->upstream;
     leat__reader_call call;
+    char line[LEAT__ERROR_MAX];
     int ready = n;
     int upstream_status = LEAT_OK;
     if (upstream)
         upstream_status = complete_pending(upstream, out, n, &ready);
+    if (upstream_status)
+        leat__error_save(line);
     leat__reader_call_begin(&call, reader);
     int status = do_all(reader, out, ready, got);
     leat__reader_call_end(&call);
     if (call.figures)
         leat__reader_count_completed(call.figures, out, *got);
-    return status ? status : upstream_status;
+    if (!upstream_status)
+        return status;
+    if (!status)
+        return leat_error(upstream_status, "%s", line);
+    /* The caller goes on after one that comes before it. */
+    leat__sample_refuse(out[ready], upstream_status, line);
+    return status;
 }
 
-/* The first sample from `at` on that is deferred as deep as this, or is not. */
+/* Whether the reader's work on the sample is to be done. */
+static bool is_pending(const leat_sample *sample, int depth)
+{
+    return sample->deferred >= depth && !leat__sample_is_refused(sample);
+}
+
+/* The first sample from `at` on that differs in this, or was refused. */
 static int find_end(leat_sample *const out[], int at, int n, int depth)
 {
-    if (out[at]->deferred >= depth)
-        while (at < n && out[at]->deferred >= depth)
+    if (is_pending(out[at], depth))
+        while (at < n && is_pending(out[at], depth))
             at++;
     else
-        while (at < n && out[at]->deferred < depth)
+        while (at < n && out[at]->deferred < depth &&
+               !leat__sample_is_refused(out[at]))
             at++;
     return at;
 }
@@ -100,6 +117,8 @@ static int complete_pending(leat_reader *reader, leat_sample *const out[],
     int status = LEAT_OK;
     for (*got = 0; !status && *got < n;) {
         leat_sample *const *rest = out + *got;
+        if (leat__sample_is_refused(rest[0]))
+            return leat__sample_refusal(rest[0]);
         int deferred, done = find_end(out, *got, n, depth) - *got;
         if (rest[0]->deferred >= depth)
             status = complete(reader, rest, done, &done);

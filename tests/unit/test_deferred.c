@@ -4,7 +4,11 @@
 #include "support/scripted_reader.h"
 #include "support/suite.h"
 
+#include <leat.h>
+#include <leat/decorators.h>
+
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,6 +425,81 @@ START_TEST(no_memory_to_hold_samples_is_an_error_that_stays)
 }
 END_TEST
 
+/* Halves what is whole. Of record 9 it is bad, but half done by then. */
+static int halve(void *calls, leat_sample *sample)
+{
+    static const int64_t half = 4;
+    bool is_whole = sample->field[0].shape[0] == 8;
+    ++*(int *)calls;
+    ck_assert_int_eq(
+        leat_sample_set(sample, 0, LEAT_FLOAT32, 1, &half, sample->field->data),
+        LEAT_OK);
+    return is_whole && sample->from.record == 9
+               ? leat_error(LEAT_EDATA, "half done")
+               : LEAT_OK;
+}
+
+static int refuse_map(void *user, leat_sample *sample)
+{
+    (void)user;
+    return sample->from.record % 9 == 3 ? leat_error(LEAT_EDATA, "refused")
+                                        : LEAT_OK;
+}
+
+static int refuse_filter(void *user, const leat_sample *sample, int *keep)
+{
+    (void)user;
+    *keep = 1;
+    return sample->from.record % 9 == 3 ? leat_error(LEAT_EDATA, "refused")
+                                        : LEAT_OK;
+}
+
+/* Half done, where the reader above it fails at an earlier sample. */
+START_TEST(a_sample_that_failed_is_not_tried_again)
+{
+    static const float value[20][8];
+    const leat_memory_field field = {"x", LEAT_FLOAT32, 1, {8}, value};
+    leat_map_options options = LEAT_MAP_OPTIONS_INIT;
+    leat_field_spec given = {
+        .name = "x", .dtype = LEAT_FLOAT32, .ndim = 1, .shape = {4}};
+    leat_pipeline *base, *halved, *refused;
+    leat_reader *reader = NULL;
+    int calls = 0, at = 0, bad = 0, status = LEAT_OK;
+    options.fields = &given;
+    options.nfields = 1;
+    ck_assert_int_eq(leat_pipeline_memory(&base, &field, 1, 20), LEAT_OK);
+    ck_assert_int_eq(
+        leat_pipeline_map(&halved, base, halve, &calls, 1, &options), LEAT_OK);
+    status =
+        _i ? leat_pipeline_filter(&refused, halved, refuse_filter, NULL, 2,
+                                  NULL)
+           : leat_pipeline_map(&refused, halved, refuse_map, NULL, 2, NULL);
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(refused, &reader), LEAT_OK);
+    while (status != LEAT_END) {
+        int got;
+        status = leat_reader_next_batch(reader, scripted_out, 16, &got);
+        ck_assert(status != LEAT_ENOMEM);
+        for (int i = 0; i < got; i++, at++)
+            ck_assert_int_eq(scripted_out[i]->from.record, at);
+        if (status != LEAT_EDATA)
+            continue;
+        ck_assert_int_eq(scripted_out[got]->from.record, at);
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), at % 9 == 3 ? "refused" : "half done"));
+        at++;
+        bad++;
+    }
+    ck_assert_int_eq(at, 20);
+    ck_assert_int_eq(bad, 3); /* 3, 9 and 12 */
+    ck_assert_int_eq(calls, 20);
+    leat_reader_close(reader);
+    leat_pipeline_unref(refused);
+    leat_pipeline_unref(halved);
+    leat_pipeline_unref(base);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("deferred");
@@ -449,5 +528,6 @@ int main(void)
     tcase_add_test(tcase, an_error_on_the_way_ends_skip_and_stays);
     tcase_add_test(tcase, a_skip_that_reports_bad_records_goes_on_after_them);
     tcase_add_test(tcase, no_memory_to_hold_samples_is_an_error_that_stays);
+    tcase_add_loop_test(tcase, a_sample_that_failed_is_not_tried_again, 0, 2);
     return suite_run(suite);
 }

@@ -11,6 +11,7 @@
 #include <check.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 enum { COUNT = 40 };
 
@@ -297,6 +298,62 @@ START_TEST(under_a_join_the_other_readers_fields_stay)
 }
 END_TEST
 
+/* A second passes with each look at the clock, where that is asked for. */
+static atomic_int seconds_pass;
+static atomic_long seconds;
+static int lines;
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int status = __real_clock_gettime(clock, out);
+    if (atomic_load(&seconds_pass))
+        out->tv_sec += atomic_fetch_add(&seconds, 1);
+    return status;
+}
+
+static void count_line(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    ck_assert_int_eq(level, LEAT_LOG_WARNING);
+    ck_assert_ptr_nonnull(strstr(line, "filter: none of the last "));
+    ck_assert_ptr_nonnull(strstr(line, " samples is kept"));
+    lines++;
+}
+
+static int is_late(void *user, const leat_sample *sample, int *keep)
+{
+    (void)sample;
+    *keep = ++*(int *)user > 20000;
+    return LEAT_OK;
+}
+
+/* It would be one without end, and without a word. */
+START_TEST(a_search_in_vain_is_reported_every_ten_seconds)
+{
+    int seen = 0;
+    leat_sample sample;
+    leat_pipeline *base = memory(), *endless = NULL;
+    ck_assert_int_eq(leat_pipeline_repeat(&endless, base, -1), LEAT_OK);
+    leat_reader *reader = filtered(endless, is_late, &seen, NULL);
+    leat_sample_init(&sample);
+    leat_log_set(count_line, NULL, LEAT_LOG_WARNING);
+    atomic_store(&seconds_pass, 1);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_gt(lines, 1);
+    ck_assert_int_le(lines, (int)(atomic_load(&seconds) / 10));
+    int before = lines;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(lines, before);
+    atomic_store(&seconds_pass, 0);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(base);
+}
+END_TEST
+
 START_TEST(options_are_checked)
 {
     leat_pipeline *base = memory(), *made;
@@ -330,6 +387,7 @@ int main(void)
     tcase_add_test(tcase, each_failure_is_an_error_with_a_line);
     tcase_add_test(tcase, cancel_ends_a_search_and_is_told_to_the_caller);
     tcase_add_test(tcase, under_a_join_the_other_readers_fields_stay);
+    tcase_add_test(tcase, a_search_in_vain_is_reported_every_ten_seconds);
     tcase_add_test(tcase, options_are_checked);
     return suite_run(suite);
 }

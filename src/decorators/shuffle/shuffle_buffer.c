@@ -22,15 +22,8 @@ int leat__shuffle_keep_line(leat_sample *sample)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    size_t bytes = strlen(line) + 1;
-    sample->nfields = 0;
     sample->deferred = 0;
-    char *kept = leat_sample_take(sample, bytes);
-    if (!kept)
-        return LEAT_ENOMEM;
-    memcpy(kept, line, bytes);
-    const int64_t length = (int64_t)bytes;
-    return leat_sample_set(sample, 0, LEAT_BYTES, 1, &length, kept);
+    return leat__sample_keep_line(sample, line);
 }
 
 static int return_line(leat_sample *sample)

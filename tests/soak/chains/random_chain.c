@@ -151,6 +151,8 @@ static void choose_number(chain_node *node, const char *name, int low, int high)
     snprintf(node->text, sizeof(node->text), "%s:%d", name, node->a);
 }
 
+static bool is_vain(const chain *made, const chain_node *where);
+
 static void choose_over_one(const chain *made, chain_node *node)
 {
     node->op = (chain_op)between(OP_TAKE, OP_SHUFFLE);
@@ -182,12 +184,12 @@ static void choose_over_one(const chain *made, chain_node *node)
     case OP_WHERE:
         node->op = OP_WHERE;
         node->a = between(1000, 1010);
-        if (made->fields == CHAIN_LINES)
+        if (made->fields == CHAIN_LINES || is_vain(made, node))
             choose_same(made, node);
         else
             snprintf(node->text, sizeof(node->text), "where:%s=!(%d..%d)",
                      first_field[made->fields], node->a, node->a + 3);
-        if (made->fields == CHAIN_LINES)
+        if (strncmp(node->text, "where", 5) != 0)
             node->op = OP_SAME;
         break;
     case OP_CACHE:
@@ -480,6 +482,18 @@ static void regroup(const chain_list *in, int size, int shift, bool drops,
 static bool is_kept(const chain_node *node, const chain_item *item)
 {
     return item->is_bad || item->id < node->a || item->id > node->a + 3;
+}
+
+/* Whether it would look for ever, as none of an endless list is kept. */
+static bool is_vain(const chain *made, const chain_node *where)
+{
+    chain_list *list = new_list();
+    bool is_known = expect(made, where->child[0], 0, list);
+    bool is_vain = list->is_cut;
+    for (int i = 0; is_known && i < list->n; i++)
+        is_vain &= !is_kept(where, &list->item[i]);
+    free(list);
+    return is_vain;
 }
 
 /* Over one input. */
