@@ -114,6 +114,34 @@ static void check_error(const char *text, int after, int status,
     free(all);
 }
 
+/* Then leat reads from there. */
+START_TEST(a_seek_that_one_input_refuses_moves_none)
+{
+    leat_sample sample;
+    leat_pipeline *pipeline;
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "(range:40) (range:40 | "
+                                                    "where:value=0..100) | "
+                                                    "zip:prefix=(a_,b_)"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_sample_init(&sample);
+    for (int i = 0; i < 4; i++) {
+        int64_t number[2];
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 8}, NULL),
+                         LEAT_EUNSUPPORTED);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        memcpy(&number[0], sample.field[0].data, sizeof(number[0]));
+        memcpy(&number[1], sample.field[1].data, sizeof(number[1]));
+        ck_assert_int_eq(number[0], i);
+        ck_assert_int_eq(number[1], i);
+    }
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(unequal_lengths_are_an_error_after_the_last_row)
 {
     /* paddle: compose(chain(r10, r10), r10) raises after exactly 10. */
@@ -616,6 +644,7 @@ int main(void)
     tcase_add_test(tcase, labels_of_a_database_are_its_rows);
     tcase_add_test(tcase, failing_allocations_lose_nothing);
     tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
+    tcase_add_test(tcase, a_seek_that_one_input_refuses_moves_none);
     tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);
     tcase_add_test(tcase, a_mark_before_the_error_leads_to_it);
     tcase_add_test(tcase, a_mark_before_the_end_leads_to_it);

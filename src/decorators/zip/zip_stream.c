@@ -422,6 +422,11 @@ static int zip_seek(leat_reader *reader, leat_position position,
     leat__zip *zip = (leat__zip *)reader;
     const leat__decorator *decorator = &zip->map.decorator;
     int64_t given = 0;
+    /* Before one of them has moved. */
+    if (!mark && position.index > 0 && !leat__decorator_can_seek(reader))
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "zip: one of its readers cannot seek: expected 0, or "
+                          "a mark");
     int status = mark ? take_state(mark, &position.index, &given) : LEAT_OK;
     position.index -= given;
     for (int i = 0; i < decorator->nupstream && !status; i++)
