@@ -170,16 +170,18 @@ static int read_sample(struct cat *cat)
     return status;
 }
 
-/* Seeks, or reads where the reader cannot seek. */
+/* Seeks, or reads where the reader cannot seek, or may end before that. */
 static void skip(struct cat *cat)
 {
     int64_t count, skipped = cat->options->skip;
+    int status = LEAT_EUNSUPPORTED;
     if (!skipped)
         return;
-    if (!leat_reader_count(cat->reader, &count) && skipped > count)
-        skipped = count;
-    int status =
-        leat_reader_seek(cat->reader, (leat_position){0, skipped}, NULL);
+    if (!leat_reader_count(cat->reader, &count)) {
+        skipped = skipped < count ? skipped : count;
+        status =
+            leat_reader_seek(cat->reader, (leat_position){0, skipped}, NULL);
+    }
     if (status == LEAT_EUNSUPPORTED)
         status = leat_reader_skip(cat->reader, skipped, &skipped);
     if (status != LEAT_END)

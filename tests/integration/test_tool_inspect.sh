@@ -693,6 +693,13 @@ check 'two lines' test "$(wc -l <out)" -eq 2
 has '^1	00000001	data=uint8 1x28x28	label=[0-9]$'
 run 0 cat lmdb:good --skip 998
 check 'the last two' test "$(cut -f 1 out | tr '\n' ' ')" = '998 999 '
+# Past the end there is nothing, known or not; inputs stay side by side.
+for text in range:3 'range:9 | where:value=3 | take:1'; do
+    run 0 cat "$text" --skip 5
+    check 'nothing' test ! -s out
+done
+run 0 cat '(range:9) (range:9 | where:value=0..9) | zip:prefix=(a_,b_)' --skip 3 --count 1
+has 'a_value=3	b_value=3$'
 run 0 cat lmdb:jpegs --count 1
 has 'data=bytes [0-9]+ jpeg 3x40x50'
 run 0 cat lmdb:jpegs --json --count 3
