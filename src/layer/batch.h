@@ -3,6 +3,7 @@
 #define LEAT_LAYER_BATCH_H
 
 #include "base/memory.h"
+#include "data/sample.h"
 #include "data/syncedmem.h"
 #include "layer/on_error/bad_list.h"
 #include "layer/sampler.h"
@@ -229,7 +230,7 @@ static inline void leat__batch_note(leat__batch *batch, int i,
                                     const leat_sample *sample)
 {
     batch->from[i] = sample->from;
-    if (!sample->stable)
+    if (!leat__sample_lasts(sample, sample->from.key))
         leat__batch_keep_key(batch, i);
 }
 

@@ -196,13 +196,17 @@ START_TEST(a_key_that_does_not_last_is_copied)
 {
     char bytes[] = "0042";
     leat_sample sample = {.from = {.key = bytes, .key_size = 4}};
-    for (int i = 0; i < 2; i++) {
-        sample.stable = i == 1;
+    for (int i = 0; i < 3; i++) {
+        sample.stable = i > 0;
+        /* Its own buffer is filled again, however stable the rest is. */
+        sample.buffer = i > 1 ? bytes : NULL;
+        sample.buffer_size = i > 1 ? sizeof(bytes) : 0;
         leat__batch_note(&batch, i, &sample);
     }
     bytes[0] = 'x';
     ck_assert_mem_eq(batch.from[0].key, "0042", 4);
     ck_assert_ptr_eq(batch.from[1].key, bytes);
+    ck_assert_mem_eq(batch.from[2].key, "0042", 4);
 }
 END_TEST
 
