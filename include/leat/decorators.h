@@ -403,7 +403,8 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * no PATH. Until then another reader that would write is refused
  * (LEAT_ESTATE). Where PATH is there at open, samples are views of its map,
  * with random access, also over a stream; it is refused where it was made of
- * another data set or pipeline (LEAT_EINVAL), or is damaged (LEAT_EFORMAT). A
+ * another data set or pipeline (LEAT_EINVAL), which the random_seed is part of
+ * where something upstream draws from it, or is damaged (LEAT_EFORMAT). A
  * sample whose checksum is wrong is a bad record. Where it cannot be made, the
  * log says so, and samples are read from upstream.
  */

@@ -63,7 +63,7 @@ rows "$work/out/wide.npy" u1 | awk '(NR-1) % 30 >= 24 && $1 != 7' | grep -q . &&
 # --top lists them by the same names, and gives the same files.
 "$tool" dump --reader "lmdb:$work/db" --phase TEST --batch 2 --batches 2 --crop 3 \
     --top image=data,is_image,dtype=UINT8 --top bytes=data,form=ragged,dtype=INT16 \
-    --top wide=data,form=PAD,shape=1x5x6,pad_value=7 --top label,dtype=INT64 \
+    --top wide=data,shape=9,form=PAD,shape=1x5x6,pad_value=7 --top label,dtype=INT64 \
     --out "$work/same" >"$work/log" 2>&1 || complain "--top: $(cat "$work/log")"
 diff -r "$work/out" "$work/same" >"$work/log" || complain "--top: $(cat "$work/log")"
 

@@ -63,8 +63,9 @@ static int check_identity(const char *path, const char *bytes, size_t size,
         (size == 0 || memcmp(bytes, identity->bytes, size) == 0))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
-                      "%s: the cache was made of another data set or "
-                      "pipeline; remove the directory, or name another one",
+                      "%s: the cache was made of another data set, pipeline "
+                      "or random_seed; give that seed, remove the directory, "
+                      "or name another one",
                       path);
 }
 

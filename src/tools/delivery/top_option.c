@@ -24,6 +24,7 @@ static int read_shape(leat_top *top, char *value)
 {
     char *rest = value;
     char *axis;
+    top->ndim = 0;
     while ((axis = strsep(&rest, "x"))) {
         int64_t length;
         if (top->ndim == LEAT_MAX_DIMS - 1)
