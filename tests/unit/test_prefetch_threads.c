@@ -309,7 +309,7 @@ START_TEST(a_forked_child_is_refused_and_can_close)
     /* A child of clang's address sanitizer hangs if it is forked while another
        thread allocates: there the threads have come to rest. */
     if (IS_SANITIZED) {
-        prefetch_await_given(&source, 5);
+        prefetch_await_given(&source, 4);
         usleep(50000);
     }
     pid_t child = fork();
