@@ -185,9 +185,10 @@ START_TEST(records_within_leaves_are_the_same_in_every_way)
 END_TEST
 
 /*
- * Once round, and a bit; the reader's threads after setup go to *threads. With
- * `settles` all of the file is then brought into memory, and further rounds
- * follow until it has none.
+ * Once round, and a bit; *threads becomes whether the reader had a thread that
+ * read, be it one that rested by the end of setup. With `settles` all of the
+ * file is then brought into memory, and further rounds follow until it has
+ * none.
  */
 static void check_layer(const char *options, const char *decorators,
                         leat_reader_thread thread, int settles, int *threads)
@@ -210,7 +211,8 @@ static void check_layer(const char *options, const char *decorators,
     ck_assert_int_eq(leat_blob_create(&top[1], NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
-    *threads = stats.stage[0].threads;
+    /* Only a thread waits for room. */
+    *threads = stats.stage[0].threads || stats.stage[0].blocked_full > 0;
     if (settles)
         storage_fixture_warm(&file);
     for (int i = 0; i < LARGE / 50 + 3 || (settles && stats.stage[0].threads);
@@ -255,15 +257,27 @@ START_TEST(layers_deliver_the_same_whoever_reads)
 }
 END_TEST
 
+/*
+ * Whether a file that was put out of memory gets a thread. The kernel may fetch
+ * a file again that has been touched, at any time and as far as it likes, so it
+ * is tried some times.
+ */
+static int has_thread_when_cold(int settles)
+{
+    int threads = 0;
+    for (int i = 0; i < 10 && !threads; i++) {
+        (void)storage_fixture_cool(&file);
+        check_layer("", "", LEAT_READER_AUTO, settles, &threads);
+    }
+    return threads;
+}
+
 START_TEST(the_thread_rests_once_what_it_reads_is_in_memory)
 {
-    int threads;
     storage_fixture_open(&file, make_large, LARGE);
     storage_fixture_lengthen(&file);
-    if (storage_fixture_cool(&file)) {
-        check_layer("", "", LEAT_READER_AUTO, 1, &threads);
-        ck_assert_int_eq(threads, 1);
-    }
+    if (storage_fixture_cool(&file))
+        ck_assert_int_eq(has_thread_when_cold(1), 1);
     storage_fixture_close(&file);
 }
 END_TEST
@@ -279,8 +293,7 @@ START_TEST(a_reader_of_storage_has_a_thread_and_one_of_memory_has_none)
     ck_assert_int_eq(threads, 1);
     storage_fixture_lengthen(&file);
     if (storage_fixture_cool(&file)) {
-        check_layer("", "", LEAT_READER_AUTO, 0, &threads);
-        ck_assert_int_eq(threads, 1);
+        ck_assert_int_eq(has_thread_when_cold(0), 1);
         (void)storage_fixture_cool(&file);
         check_layer("", "", LEAT_READER_OFF, 0, &threads);
         ck_assert_int_eq(threads, 0);
