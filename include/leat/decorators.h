@@ -396,17 +396,19 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * kept. Over a stream it keeps them from the first one on, completes them on
  * the thread that reads (put prefetch before it), and needs the stream no
  * more once a whole epoch is kept, so that a single pass gives any number.
+ * Where the stream's order does not come again, as merge's, an epoch that does
+ * not fit leaves nothing kept.
  *
  * `cache:dir=PATH`: keeps all samples on disk. The first reader writes them to
  * PATH.partial while it reads, and renames that to PATH once it has every
  * sample of an epoch; a process that is killed before, or a full disk, leaves
- * no PATH. Until then another reader that would write is refused
- * (LEAT_ESTATE). Where PATH is there at open, samples are views of its map,
- * with random access, also over a stream; it is refused where it was made of
- * another data set or pipeline (LEAT_EINVAL), which the random_seed is part of
- * where something upstream draws from it, or is damaged (LEAT_EFORMAT). A
- * sample whose checksum is wrong is a bad record. Where it cannot be made, the
- * log says so, and samples are read from upstream.
+ * no PATH, or the empty directory that was there. Until then another reader
+ * that would write is refused (LEAT_ESTATE). Where PATH is there at open,
+ * samples are views of its map, with random access, also over a stream; it is
+ * refused where it was made of another data set or pipeline (LEAT_EINVAL),
+ * which the random_seed is part of where something upstream draws from it, or
+ * is damaged (LEAT_EFORMAT). A sample whose checksum is wrong is a bad record.
+ * Where it cannot be made, the log says so, and samples are read from upstream.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);

@@ -160,7 +160,8 @@ LEAT_API int leat_pipeline_text_lines(leat_pipeline **out,
  * type and shape; rows and columns get a channel before them, as Caffe's images
  * have; and `label`, an int32 scalar, if there are labels. Both name files as
  * `path` does above, and there are as many of labels as of images; labels are
- * read whole when a reader is opened. A file that its header does not fit is
+ * read whole when a reader is opened, into a quarter of max_memory, or 1 GiB
+ * where that is not set (LEAT_ELIMIT). A file that its header does not fit is
  * LEAT_EFORMAT then, or, compressed, where it shows. `labels` and `options` may
  * be NULL. Errors and thread safety: see above.
  */
@@ -170,10 +171,11 @@ LEAT_API int leat_pipeline_idx(leat_pipeline **out, const char *images,
 
 /**
  * `recordio:FILES`: PaddlePaddle's RecordIO, Fluid's and Go's, and ElasticDL's,
- * told apart by the first chunk's checksum. Field: `record`, the bytes of each.
- * Chunks may be compressed by snappy, where leat is built with libsnappy, or
- * gzip; a reader over such files reads in order. Records of a chunk whose
- * checksum is wrong are bad; a compressed chunk is one bad record then. Fluid
+ * told apart by the first chunk's checksum; a reader's mapped files are all of
+ * one. Field: `record`, the bytes of each. Chunks may be compressed by snappy,
+ * where leat is built with libsnappy, or gzip; a reader over such files reads
+ * in order. Records of a chunk whose checksum is wrong are bad; a compressed
+ * chunk is one bad record then, as is any chunk of a compressed file. Fluid
  * takes up to 3 bytes at the end of a file for none; they are LEAT_EFORMAT
  * here. `options` may be NULL. Errors and thread safety: see above.
  */

@@ -1,5 +1,6 @@
 /* cache in memory: what is read how often, budgets, and bad records. */
 #include "base/memory.h"
+#include "support/empty_reader.h"
 #include "support/index_decorators.h"
 #include "support/scripted_source.h"
 #include "support/suite.h"
@@ -164,6 +165,137 @@ START_TEST(what_does_not_fit_is_read_again)
         leat_reader_close(reader);
     }
     ck_assert_str_eq(logged, "");
+}
+END_TEST
+
+/* COUNT labels, in another order each time that it begins. */
+typedef struct turning_reader {
+    leat_reader reader;
+    int begun, next;
+} turning_reader;
+
+static turning_reader turning;
+
+static int turning_fields(leat_reader *reader, const leat_field_spec **out,
+                          int *n)
+{
+    static const leat_field_spec label = {.name = "label", .dtype = LEAT_INT32};
+    (void)reader;
+    *out = &label;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int turning_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    static int32_t labels[COUNT];
+    turning_reader *self = (turning_reader *)reader;
+    (void)n;
+    if (self->next == COUNT)
+        return LEAT_END;
+    int i = (self->next++ + 3 * self->begun) % COUNT;
+    labels[i] = i;
+    *got = 1;
+    return leat_sample_set(out[0], 0, LEAT_INT32, 0, NULL, &labels[i]);
+}
+
+static int turning_seek(leat_reader *reader, leat_position at, leat_token *mark)
+{
+    turning_reader *self = (turning_reader *)reader;
+    (void)mark;
+    if (at.index > 0)
+        return leat_error(LEAT_EUNSUPPORTED, "turning: has no order");
+    self->begun++;
+    self->next = 0;
+    return LEAT_OK;
+}
+
+static int turning_save(leat_reader *reader, leat_token *token)
+{
+    (void)reader;
+    (void)token;
+    return leat_error(LEAT_ESTATE, "turning: has no order");
+}
+
+static void turning_close(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static int turning_can_seek(leat_reader *reader)
+{
+    (void)reader;
+    return 0;
+}
+
+static const leat_reader_ops turning_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "turning",
+    .fields = turning_fields,
+    .next = turning_next,
+    .seek = turning_seek,
+    .cancel = empty_reader_cancel,
+    .close = turning_close,
+    .can_seek = turning_can_seek,
+    .save = turning_save,
+    .restore = turning_save,
+};
+
+static int turning_open(const leat_open *open, leat_reader **out)
+{
+    (void)open;
+    turning = (turning_reader){.reader.ops = &turning_ops};
+    *out = &turning.reader;
+    return LEAT_OK;
+}
+
+static leat_reader *open_turning(int64_t bytes)
+{
+    static const leat_reader_type type = {.size = sizeof(leat_reader_type),
+                                          .name = "turning",
+                                          .open = turning_open};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(
+        leat_pipeline_create(&pipeline, &type, NULL, NULL, NULL, NULL, 0),
+        LEAT_OK);
+    return open_and_unref(cached(pipeline, bytes));
+}
+
+/* Each label once, whatever the order. */
+static void expect_all(leat_reader *reader)
+{
+    int seen[COUNT] = {0};
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(seen[label()]++, 0);
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+}
+
+/* The first epoch is left after `first` samples; COUNT: it is read whole. */
+START_TEST(an_order_that_does_not_come_again_is_kept_whole_or_not)
+{
+    int first = _i;
+    int whole = 0;
+    for (int64_t bytes = 64; bytes < 6000; bytes += 64) {
+        logged[0] = 0;
+        leat_reader *reader = open_turning(bytes);
+        for (int i = 0; i < first; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        for (int epoch = 1; epoch < 4; epoch++) {
+            ck_assert_int_eq(seek(reader, epoch, 0), LEAT_OK);
+            expect_all(reader);
+        }
+        ck_assert_int_le(reader->ops->memory(reader), bytes);
+        whole += turning.begun <= 1 && !logged[0];
+        if (logged[0])
+            ck_assert(strstr(logged, "nothing is kept"));
+        if (first == COUNT && logged[0])
+            ck_assert_int_eq(reader->ops->memory(reader), 0);
+        leat_reader_close(reader);
+    }
+    ck_assert_int_gt(whole, 0);
 }
 END_TEST
 
@@ -451,6 +583,9 @@ int main(void)
     tcase_add_test(tcase, an_empty_epoch_stays_empty);
     tcase_add_test(tcase, a_part_is_read_once);
     tcase_add_test(tcase, what_does_not_fit_is_read_again);
+    tcase_add_loop_test(tcase,
+                        an_order_that_does_not_come_again_is_kept_whole_or_not,
+                        0, COUNT + 1);
     tcase_add_test(tcase, a_broken_storage_is_met_again_where_nothing_is_kept);
     tcase_add_test(tcase, threads_fill_it_over_random_access);
     tcase_add_test(tcase, samples_are_views_until_close);

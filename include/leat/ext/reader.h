@@ -32,10 +32,10 @@ struct leat_reader {
  * The operations of a reader.
  *
  * size, name, fields, next, seek, cancel and close are required. All others may
- * be NULL, except that read_at needs count, advise and parts need read_at, and
- * save and restore come as a pair. The table is checked when its reader is
- * opened: LEAT_EINVAL names a missing entry, and the reader is closed again if
- * it has `close`.
+ * be NULL, except that read_at needs count and excludes mark, advise and parts
+ * need read_at, and save and restore come as a pair. The table is checked when
+ * its reader is opened: LEAT_EINVAL names the entry, and the reader is closed
+ * again if it has `close`.
  *
  * Threads. One caller at a time, on any thread, calls fields, next, seek, skip,
  * mark, save, restore and close; data used only by these needs no lock. cancel,

@@ -143,6 +143,17 @@ static int open_directory(leat__cache_reader *cache, const leat_open *open)
     return status;
 }
 
+/* A reader whose order does not come again refuses to save. */
+static int find_repeatable(leat__cache_reader *cache)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_reader_save(leat__cache_upstream(cache), &token);
+    leat_token_finish(&token);
+    cache->is_repeatable = status != LEAT_ESTATE;
+    return status == LEAT_ENOMEM ? status : LEAT_OK;
+}
+
 /* Chooses the form, by what the upstream reader can, and what is there. */
 static int init(leat__cache_reader *cache, const leat_open *open)
 {
@@ -152,6 +163,8 @@ static int init(leat__cache_reader *cache, const leat_open *open)
     cache->has_mark = leat_reader_has_mark(upstream);
     cache->is_random_access =
         leat_reader_is_random_access(upstream) && !cache->has_mark;
+    if (!status)
+        status = find_repeatable(cache);
     if (!status && cache->path)
         status = open_directory(cache, open);
     leat__cache_directory *directory = atomic_load(&cache->directory);

@@ -12,7 +12,9 @@
  *
  * Over a stream the entries are those from index 0 on without a gap, and the
  * upstream reader waits where they end (`kept`), unless the epoch ended there
- * and it is needed no more. All of that is the one caller's.
+ * and it is needed no more. Where the upstream's order does not come again, as
+ * merge's, what was kept is forgotten when the upstream has to begin anew. All
+ * of that is the one caller's.
  *
  * On disk samples are given from the directory once that is whole; until then
  * they are read from the upstream reader, and written on the way. A directory
@@ -41,6 +43,7 @@ typedef struct leat__cache_reader {
     /* Immutable. */
     bool is_random_access;
     bool has_mark;
+    bool is_repeatable; /* the upstream's order comes again */
     int64_t budget;
 
     leat__cache_entry_pointer *entry; /* of each index; grows over a stream */
@@ -59,6 +62,7 @@ typedef struct leat__cache_reader {
     int64_t taken;        /* samples kept, from index 0 on */
     int64_t kept;         /* of these, what can be given: all, or none yet */
     bool is_whole;        /* the epoch ended there */
+    bool has_given;       /* views of entries, which so stay until close */
     bool is_beside;       /* the upstream reader alone is read, from a mark */
     int64_t upstream_at;  /* where the upstream reader goes on; -1: nowhere */
     leat_token kept_mark; /* the upstream's at `taken`, where it has one */
@@ -93,6 +97,9 @@ void leat__cache_give_up(leat__cache_reader *cache);
 
 /* All samples are written: from now on they are given from the directory. */
 bool leat__cache_complete(leat__cache_reader *cache);
+
+/* Over a stream: keeps nothing any more of what it kept. */
+void leat__cache_forget(leat__cache_reader *cache);
 
 /* Frees all that is kept. */
 void leat__cache_free(leat__cache_reader *cache);

@@ -41,6 +41,11 @@ static void report_full(leat__cache_reader *cache, int64_t bytes)
                   "cache: %lld bytes are too few for one sample, of %lld: "
                   "nothing is kept; give cache:BYTES more",
                   (long long)cache->budget, (long long)bytes);
+    else if (!cache->is_repeatable)
+        leat__log(LEAT_LOG_WARNING,
+                  "cache: %lld bytes are too few for an epoch, and its order "
+                  "does not come again: nothing is kept; give cache:BYTES more",
+                  (long long)cache->budget);
     else
         leat__log(LEAT_LOG_WARNING,
                   "cache: %lld samples are kept in %lld bytes; the others are "
@@ -147,11 +152,31 @@ int leat__cache_give(const leat__cache_kept *kept, leat_sample *out)
                         : leat__cache_entry_view(kept->bytes, kept->size, out);
 }
 
-void leat__cache_free(leat__cache_reader *cache)
+static void free_entries(leat__cache_reader *cache)
 {
     for (int64_t i = 0; cache->entry && i < cache->nentries; i++)
         leat__free(entry_at(cache, i));
     leat__free(cache->entry);
+    cache->entry = NULL;
+    cache->nentries = 0;
+}
+
+void leat__cache_forget(leat__cache_reader *cache)
+{
+    cache->taken = 0;
+    cache->kept = 0;
+    if (cache->has_given) {
+        atomic_store(&cache->is_full, true);
+        return;
+    }
+    free_entries(cache);
+    atomic_store(&cache->used, 0);
+    atomic_store(&cache->samples, 0);
+}
+
+void leat__cache_free(leat__cache_reader *cache)
+{
+    free_entries(cache);
     leat__cache_directory_close(atomic_load(&cache->directory));
     leat__cache_writer_destroy(cache->writer);
     leat_token_finish(&cache->identity);

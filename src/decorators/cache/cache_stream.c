@@ -12,6 +12,10 @@ static int go_upstream(leat__cache_reader *cache, int64_t index)
     leat_token *mark = NULL;
     if (cache->is_whole || (cache->upstream_at == to && to > 0))
         return LEAT_OK;
+    if (cache->kept > 0 && !cache->is_repeatable) {
+        leat__cache_forget(cache);
+        position.index = to = index;
+    }
     if (to == cache->kept && cache->kept > 0 && cache->has_mark) {
         mark = &cache->kept_mark;
         mark->cursor = 0;
@@ -107,6 +111,8 @@ static void keep_one(leat__cache_reader *cache, const leat__cache_item *item)
         leat__cache_give_up(cache);
     } else {
         atomic_store(&cache->is_full, true);
+        if (!cache->is_repeatable)
+            leat__cache_forget(cache);
     }
 }
 
@@ -174,6 +180,7 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
         leat__cache_kept kept;
         if (*index < cache->kept && leat__cache_find(cache, *index, &kept)) {
             ++*index;
+            cache->has_given = true;
             status = leat__cache_give(&kept, out[*got]);
             *got += !status;
         } else if (cache->is_whole) {

@@ -76,8 +76,21 @@ static const leat_reader_ops marked_ops = {
     .mark = leat__prefetch_mark,
 };
 
-static const leat_reader_ops unordered_ops = {PREFETCH_OPS,
-                                              .can_seek = leat__reader_no};
+static int refuse_save(leat_reader *reader, leat_token *token)
+{
+    (void)reader;
+    (void)token;
+    return leat_error(LEAT_ESTATE,
+                      "prefetch: the order of arrival cannot be saved; leave "
+                      "unordered out");
+}
+
+static const leat_reader_ops unordered_ops = {
+    PREFETCH_OPS,
+    .can_seek = leat__reader_no,
+    .save = refuse_save,
+    .restore = refuse_save,
+};
 
 static const leat_reader_ops *choose_ops(leat_reader *upstream,
                                          bool is_unordered)
