@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "decorators/cache/cache_format.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -117,13 +118,35 @@ static int lock_directory(leat__cache_writer *writer)
     return !status && !is_in_place(writer) ? LEAT_AGAIN : status;
 }
 
+/* LEAT_OK: nothing is there, or an empty directory, which rename replaces;
+   LEAT_AGAIN: something else. */
+static int check_empty(const char *path)
+{
+    struct stat state;
+    if (lstat(path, &state))
+        return errno == ENOENT ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
+    if (!S_ISDIR(state.st_mode))
+        return LEAT_AGAIN;
+    DIR *directory = opendir(path);
+    if (!directory)
+        return leat__error_system(errno, "cannot list %s", path);
+    int names = 0;
+    while (readdir(directory))
+        names++;
+    closedir(directory);
+    /* Its own, and its parent's. */
+    return names > 2 ? LEAT_AGAIN : LEAT_OK;
+}
+
 /* A directory that is there may be empty, but must not be something else.
    LEAT_AGAIN: it has become a cache. */
 static int check_target(const char *path)
 {
     leat__cache_path name;
-    if (rmdir(path) == 0 || errno == ENOENT)
-        return LEAT_OK;
+    int status = check_empty(path);
+    if (status != LEAT_AGAIN)
+        return status;
     if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))
         return LEAT_AGAIN;
     return leat_error(LEAT_EINVAL,
