@@ -255,6 +255,31 @@ static int go_to(chain_reader *chain, int current, leat_position from,
     return LEAT_OK;
 }
 
+/*
+ * Sends every reader to the begin of an epoch: one that is read once has to say
+ * so before the others are read again. Other errors are met in their turn. The
+ * current reader goes last, so that the chain stays where it is until then.
+ */
+static int begin_epoch(chain_reader *chain, int64_t epoch)
+{
+    const leat__decorator *decorator = &chain->map.decorator;
+    for (int i = 1; i <= decorator->nupstream; i++) {
+        int reader = (chain->current + i) % decorator->nupstream;
+        if (chain->begin[reader] == epoch)
+            continue;
+        int status = leat_reader_seek(decorator->upstream[reader],
+                                      (leat_position){epoch, 0}, NULL);
+        if (status && (status == LEAT_EUNSUPPORTED || reader == 0))
+            return status;
+        chain->begin[reader] = status ? -1 : epoch;
+    }
+    chain->map.next.epoch = epoch;
+    chain->current = 0;
+    chain->has_begun = false;
+    chain->taken = 0;
+    return LEAT_OK;
+}
+
 static int chain_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
@@ -292,6 +317,8 @@ static int chain_stream_seek(leat_reader *reader, leat_position position,
                             (long long)state[1], (long long)state[0]);
     if (status)
         return status;
+    if (!mark)
+        return begin_epoch(chain, position.epoch);
     const leat_position from = {position.epoch, state[1]};
     return go_to(chain, (int)state[0], from, mark);
 }

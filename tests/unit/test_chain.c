@@ -90,6 +90,11 @@ START_TEST(a_single_pass_can_be_one_of_them)
     static order_epoch epoch[2];
     fill(epoch, 5, 6, 0);
     order_check("(plain:once,5) (plain:once,6,first=100) | chain", epoch, 1, 0);
+    /* Where one is read once, no other is read twice. */
+    order_check("(plain:sequential,5) (plain:once,6,first=100) | chain", epoch,
+                1, 0);
+    order_check("(plain:once,5) (plain:marked,6,first=100) | chain", epoch, 1,
+                0);
 }
 END_TEST
 
