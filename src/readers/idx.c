@@ -20,11 +20,15 @@
 /* A larger record is none of a file. */
 #define RECORD_MAX ((uint64_t)1 << 40)
 
+/* The bytes that labels may take where the caller sets no limit. */
+#define LABELS_MAX ((int64_t)1 << 30)
+
 typedef struct idx_format {
     leat__record_format format;
     /* Labels of all files, and where those of file i begin; NULL: none. */
     int32_t *labels;
     int64_t *first_label;  /* an element more than files */
+    int64_t max_labels;    /* there is memory for */
     leat__file_list files; /* of labels, one for each of images */
 } idx_format;
 
@@ -354,12 +358,25 @@ static int read_header(leat__byte_stream *stream, idx_header *header)
     return LEAT_OK;
 }
 
+static int check_room(const idx_format *idx, int64_t at, uint64_t count)
+{
+    if (count <= (uint64_t)(idx->max_labels - at))
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "has %llu labels, more than fit into %lld bytes; give "
+                      "a larger max_memory",
+                      (unsigned long long)count,
+                      (long long)idx->max_labels * (long long)sizeof(int32_t));
+}
+
 /* Appends the labels of the open file after the first `at`. */
 static int read_labels(idx_format *idx, leat__byte_stream *stream, int64_t *at)
 {
     idx_header header = {0};
     int status = read_header(stream, &header);
     size_t size = leat_dtype_size(header.dtype);
+    if (!status)
+        status = check_room(idx, *at, header.count);
     for (uint64_t left = header.count; !status && left > 0;) {
         status = leat__byte_stream_need(stream, size);
         uint64_t n = stream->left / size;
@@ -398,7 +415,8 @@ static int load_labels(idx_format *idx, leat__compression compression)
         status = leat__byte_stream_open(&stream, path, compression);
         if (!status)
             status = read_labels(idx, &stream, &at);
-        if (status == LEAT_EFORMAT && !strstr(leat_last_error(), path))
+        if ((status == LEAT_EFORMAT || status == LEAT_ELIMIT) &&
+            !strstr(leat_last_error(), path))
             status = leat__error_context(status, "%s", path);
         idx->first_label[i + 1] = at;
     }
@@ -411,6 +429,9 @@ static int open_labels(idx_format *idx, const leat_open *open, int images)
     const char *labels = leat_args_get(open->args, "labels");
     if (!labels)
         return LEAT_OK;
+    idx->max_labels =
+        (open->max_memory > 0 ? open->max_memory / 4 : LABELS_MAX) /
+        (int64_t)sizeof(int32_t);
     int status = leat__file_list_add(&idx->files, labels);
     if (status)
         return status;

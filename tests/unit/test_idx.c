@@ -256,6 +256,12 @@ START_TEST(files_that_do_not_fit_are_refused)
     check_refused("idx:images,four", LEAT_EFORMAT, "four has 4 labels");
     check_refused("idx:images,images", LEAT_EFORMAT, "no labels");
     check_refused("idx:images,missing", LEAT_EIO, "missing");
+    size_t many = header(bytes, 8, 1, (const int[]){0});
+    bytes[4] = 0x10;
+    bytes[7] = 1;
+    record_sequence_pack("many", bytes, many, 0);
+    check_refused("idx:images,many", LEAT_ELIMIT,
+                  "many: has 268435457 labels, more than fit into 1073741824");
     check_refused("idx:images*,labels", LEAT_EINVAL, "1 files of labels for 2");
     record_sequence_write("list", "images\nlabels\n", 14);
     check_refused("idx:@list", LEAT_EFORMAT, "another type or shape");
