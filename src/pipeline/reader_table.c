@@ -20,6 +20,10 @@ static const leat__table_entry pairs[][2] = {
     {OPERATION(parts), OPERATION(read_at)},
 };
 
+/* What one of them finds, the other could not tell. */
+static const leat__table_entry alternatives[2] = {OPERATION(read_at),
+                                                  OPERATION(mark)};
+
 int leat__reader_type_check(const leat_reader_type *type)
 {
     if (!type)
@@ -87,6 +91,12 @@ int leat__reader_ops_check(const leat_reader_ops *ops, const char *name)
             return leat_error(LEAT_EINVAL,
                               "the reader \"%s\" has \"%s\", but lacks \"%s\"",
                               name, pairs[i][0].name, pairs[i][1].name);
+    if (leat__table_has(ops, ops->size, &alternatives[0]) &&
+        leat__table_has(ops, ops->size, &alternatives[1]))
+        return leat_error(LEAT_EINVAL,
+                          "the reader \"%s\" has both \"%s\" and \"%s\": "
+                          "expected one of them",
+                          name, alternatives[0].name, alternatives[1].name);
     return LEAT_OK;
 }
 

@@ -129,6 +129,26 @@ START_TEST(operations_that_need_each_other_come_together)
 }
 END_TEST
 
+static int count_none(leat_reader *reader, int64_t *out)
+{
+    (void)reader;
+    *out = 0;
+    return LEAT_OK;
+}
+
+START_TEST(a_reader_by_index_has_no_marks)
+{
+    ops.read_at = read_nothing;
+    ops.count = count_none;
+    ck_assert_int_eq(open_once(), LEAT_OK);
+    ops.mark = keep;
+    refused("the reader \"mine\" has both \"read_at\" and \"mark\": expected "
+            "one of them");
+    ops.mark = keep;
+    ck_assert_int_eq(open_once(), LEAT_OK);
+}
+END_TEST
+
 START_TEST(a_refused_reader_is_closed_where_it_can_be)
 {
     ops.next = NULL;
@@ -216,6 +236,7 @@ int main(void)
     tcase_add_test(tcase, what_is_obligatory_is_enough);
     tcase_add_test(tcase, each_obligatory_operation_is_missed_by_name);
     tcase_add_test(tcase, operations_that_need_each_other_come_together);
+    tcase_add_test(tcase, a_reader_by_index_has_no_marks);
     tcase_add_test(tcase, a_refused_reader_is_closed_where_it_can_be);
     tcase_add_test(tcase, a_table_without_its_size_is_refused);
     tcase_add_test(tcase, a_reader_that_does_not_open_is_named);
