@@ -67,6 +67,14 @@ static void clear_rest(leat_sample *const out[], int first, int n)
         leat_sample_clear(out[i]);
 }
 
+/* An index beyond all numbers is the last one: nobody gets there one by one. */
+static void pass_by(struct leat_reader_state *state, int64_t n)
+{
+    int64_t *index = &state->at.index;
+    if (__builtin_add_overflow(*index, n, index))
+        *index = INT64_MAX;
+}
+
 static int call_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got, int *deferred)
 {
@@ -85,7 +93,7 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
         status = leat__reader_check_samples(reader, status, out, got, deferred);
     if (call.figures)
         leat__reader_count_given(call.figures, out, *got);
-    state->at.index += *got + (status == LEAT_EDATA);
+    pass_by(state, *got + (status == LEAT_EDATA));
     if (!status)
         return LEAT_OK;
     bool is_sticky = status != LEAT_EDATA;
@@ -241,7 +249,7 @@ static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
                           "expected 1 to %lld",
                           reader->ops->name, (long long)more, (long long)n);
     *skipped += more + is_bad;
-    reader->state->at.index += more + is_bad;
+    pass_by(reader->state, more + is_bad);
     if (is_bad)
         return LEAT_OK;
     status = leat__reader_check_status(reader, "skip", lines, status);

@@ -152,6 +152,10 @@ run 0 bench reader --reader sized --seconds 20ms
 check 'a table for people' grep -qE '\| +[0-9.]{3,4} [kMG] \|.* [num]?s \| .*[kMG]B/s$' out
 run 0 bench reader --reader sized --seconds 20ms --json
 check 'numbers for programs' grep -qE '"median": [0-9.]+, ' out
+run 0 bench reader --reader 'range:3 | constant:9223372036854775807' --seconds 20ms --json
+check 'the largest number' grep -qF '"records": 9223372036854775807,' out
+run 0 cat 'range:3 | repeat:-1 | skip:9223372036854775806 | take:3'
+check 'samples at the last positions' test "$(wc -l <out)" -ge 3
 run 0 bench layer --reader sized --batch 8 --seconds 0.05
 check 'the rate' grep -qE '^images +[0-9.]{3,4} [kMG] images/s$' out
 check 'the wait' grep -qE '^wait p50 +[0-9.]{3,4} [num]s$' out

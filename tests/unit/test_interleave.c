@@ -91,6 +91,9 @@ START_TEST(tensorflows_orders)
             sequence_is(text, 0, cases[i].order, 9);
             sequence_holds(text);
         }
+    sequence_is("(range:9223372036854775807) (range:9223372036854775807) | "
+                "interleave:block=9223372036854775807 | take:3",
+                0, (const int64_t[]){0, 1, 2}, 3);
     counted_source_refused("(counted:3) (counted:3) | interleave:cycle=0",
                            LEAT_EINVAL, "cycle");
     counted_source_refused("(counted:3) (counted:3) | interleave:block=-1",

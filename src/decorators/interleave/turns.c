@@ -90,7 +90,8 @@ static int add_turns(plan *plan, int64_t rounds, leat__turn_segment *segment)
         if (size > 0)
             status = add_turn(turns, turn);
         segment->nturns += size > 0;
-        segment->size += size;
+        if (__builtin_add_overflow(segment->size, size, &segment->size))
+            segment->size = LEAT_ENDLESS;
         if (left < turns->block)
             plan->input[slot] = -1;
         else

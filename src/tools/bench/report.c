@@ -37,6 +37,12 @@ void report_begin(struct report *report, bool json)
                leat_version());
 }
 
+/* Also of a value that no whole number is as large as. */
+static int64_t whole(double value)
+{
+    return value < 0x1p63 ? (int64_t)value : INT64_MAX;
+}
+
 static json_t *json_value(enum report_unit unit, double value, const char *text)
 {
     if (isnan(value))
@@ -48,7 +54,7 @@ static json_t *json_value(enum report_unit unit, double value, const char *text)
         return json_boolean(value != 0);
     case REPORT_COUNT:
     case REPORT_BYTES:
-        return json_integer((json_int_t)value);
+        return json_integer(whole(value));
     default:
         return json_real(value);
     }
@@ -89,7 +95,7 @@ static const char *text_value(enum report_unit unit, double value,
         snprintf(number, sizeof(number), "%.1f", 100 * value);
         return number;
     case REPORT_BYTES:
-        return output_bytes((int64_t)value);
+        return output_bytes(whole(value));
     case REPORT_BANDWIDTH:
         return output_bandwidth(value);
     case REPORT_SECONDS:
