@@ -484,12 +484,24 @@ static bool is_kept(const chain_node *node, const chain_item *item)
     return item->is_bad || item->id < node->a || item->id > node->a + 3;
 }
 
-/* Whether it would look for ever, as none of an endless list is kept. */
+/* Whether a reader below may go on for ever. */
+static bool is_endless(const chain_node *node)
+{
+    if ((node->op == OP_REPEAT || node->op == OP_CONSTANT) && node->a == -1)
+        return true;
+    for (int i = 0; i < node->n; i++)
+        if (is_endless(node->child[i]))
+            return true;
+    return false;
+}
+
+/* Whether it would look for ever, as none of an endless list is kept; or might,
+   as nobody knows what is kept of one. */
 static bool is_vain(const chain *made, const chain_node *where)
 {
     chain_list *list = new_list();
     bool is_known = expect(made, where->child[0], 0, list);
-    bool is_vain = list->is_cut;
+    bool is_vain = is_known ? list->is_cut : is_endless(where->child[0]);
     for (int i = 0; is_known && i < list->n; i++)
         is_vain &= !is_kept(where, &list->item[i]);
     free(list);

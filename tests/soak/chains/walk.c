@@ -111,13 +111,18 @@ static void call_seek(walk *self)
 static void call_mark(walk *self)
 {
     kept_mark *mark = &marks[nmarks % MARKS];
+    leat_token token;
     if (self->has_ended)
         return;
-    mark->token.size = mark->token.cursor = 0;
-    int status = leat_reader_mark(self->reader, &mark->token);
-    if (status == LEAT_ESTATE)
+    leat_token_init(&token);
+    int status = leat_reader_mark(self->reader, &token);
+    if (status == LEAT_ESTATE) {
+        leat_token_finish(&token);
         return; /* good samples are still to be returned */
+    }
     chain_require(!status, "mark: %s", leat_last_error());
+    leat_token_finish(&mark->token);
+    mark->token = token;
     mark->epoch = self->epoch;
     mark->index = self->index;
     nmarks++;
