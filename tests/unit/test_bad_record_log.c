@@ -268,9 +268,9 @@ START_TEST(each_record_of_the_list_is_logged_and_then_that_there_are_more)
         const char *text;
     } kinds[] = {
         {LEAT_REPLACEMENT_NONE, "data: bad record, its batch is lost: why"},
-        {LEAT_REPLACEMENT_ZEROS, "data: bad record, zeros stand in: why"},
+        {LEAT_REPLACEMENT_ZEROS, "data: bad record, zeros replace it: why"},
         {LEAT_REPLACEMENT_RECORD,
-         "data: bad record, one before stands in: why"},
+         "data: bad record, an earlier one replaces it: why"},
     };
     leat__bad_record_log *log = make_log();
     log->file.path = NULL;

@@ -81,8 +81,8 @@ struct leat_reader {
  * (of next), or an error, which concerns out[*got]: LEAT_EDATA that sample
  * alone, which is then skipped; any other error the reader. leat delivers the
  * good samples first and the status with the following call, repeats LEAT_END
- * and errors of next until seek or restore, and so need not be told twice.
- * LEAT_ECANCELLED after cancel.
+ * and errors of next until seek or restore, so a reader need not return them
+ * twice. LEAT_ECANCELLED after cancel.
  *
  * leat checks, as LEAT_ESTATE, that `*got` fits the status, that the status is
  * in leat/status.h and, if positive, LEAT_END, and that nfields is 1 to
@@ -116,7 +116,7 @@ struct leat_reader_ops {
      * this is the end of all data); elsewhere where the reader can, else
      * LEAT_EUNSUPPORTED, and leat goes to index 0 and skips. LEAT_EINVAL for an
      * index below 0 or beyond the end, where it is known. A reader just opened
-     * is at {0, 0}, and is not told. What comes at a position depends on it,
+     * is at {0, 0} without a call. What comes at a position depends on it,
      * and on the arguments and seed, alone.
      *
      * `mark`, if not NULL, has what `mark` appended at this position, possibly

@@ -47,8 +47,8 @@ static void keep_listed(leat__bad_record_log *log, const leat__bad *bad)
               bad->from.replacement == LEAT_REPLACEMENT_NONE
                   ? "its batch is lost"
               : bad->from.replacement == LEAT_REPLACEMENT_ZEROS
-                  ? "zeros stand in"
-                  : "one before stands in",
+                  ? "zeros replace it"
+                  : "an earlier one replaces it",
               bad->line);
     if (log->listed == LEAT_BAD_RECORDS_MAX)
         leat__log(LEAT_LOG_WARNING,
