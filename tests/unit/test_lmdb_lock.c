@@ -143,6 +143,11 @@ static void expect_one_reader(const char *path)
     expect_readers(path, 1);
 }
 
+static void expect_two_readers(const char *path)
+{
+    expect_readers(path, 2);
+}
+
 static void expect_no_reader(const char *path)
 {
     expect_readers(path, 0);
@@ -465,6 +470,41 @@ START_TEST(slots_of_the_dead_are_free_and_those_of_the_living_are_not)
 }
 END_TEST
 
+/* The second slot is that of a dead process with this process's id, as in a
+   container that was started again. */
+static void leave_slot(void)
+{
+    const uint64_t txnid = 1;
+    const uint32_t number = (uint32_t)getpid() + (1u << 22), two = 2;
+    const off_t slot = HEADER + SLOT;
+    write_at(slot, &txnid, sizeof(txnid));
+    write_at(slot + (off_t)sizeof(txnid), &number, sizeof(number));
+    write_at(COUNT_AT, &two, sizeof(two));
+}
+
+START_TEST(slots_of_a_dead_process_of_the_same_number_are_free)
+{
+    other_process other = other_process_start(read_with_two_slots, directory);
+    leave_slot();
+    expect_ten();
+    other_process_run(expect_one_reader, directory);
+    other_process_stop(&other);
+}
+END_TEST
+
+/* It would protect the dead process's pages while this one lives. */
+START_TEST(such_slots_are_free_before_the_others_are_taken)
+{
+    other_process other = other_process_start(read_by_liblmdb, directory);
+    leave_slot();
+    leat_reader *reader = images_open(directory);
+    other_process_run(expect_two_readers, directory);
+    leat_reader_close(reader);
+    other_process_run(expect_one_reader, directory);
+    other_process_stop(&other);
+}
+END_TEST
+
 static void commit(const char *path)
 {
     MDB_env *env = fixture_env(path, 0);
@@ -510,6 +550,8 @@ int main(void)
     tcase_add_test(tcase, waiting_for_another_that_opens_it_ends);
     tcase_add_test(tcase,
                    slots_of_the_dead_are_free_and_those_of_the_living_are_not);
+    tcase_add_test(tcase, slots_of_a_dead_process_of_the_same_number_are_free);
+    tcase_add_test(tcase, such_slots_are_free_before_the_others_are_taken);
     tcase_add_test(tcase, a_slot_of_our_own_is_not_taken_again);
     return suite_run(suite);
 }

@@ -233,26 +233,6 @@ static int take_number(leat__lmdb_lock *lock)
     return code;
 }
 
-int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
-                         int *code)
-{
-    *code = leat__lmdb_lock_file_find_kind(&lock->file);
-    if (*code)
-        return leat__error_system(*code, "%s: cannot make a mutex",
-                                  lock->file.path);
-    int status = join(lock, file, code);
-    if (!status && !*code)
-        *code = take_number(lock);
-    if (status || *code) {
-        leat__lmdb_lock_file_unmap(&lock->file);
-        (void)set_lock(lock, F_UNLCK, 0);
-        return status;
-    }
-    lock->data_device = file->device;
-    lock->data_inode = file->inode;
-    return LEAT_OK;
-}
-
 int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
 {
     if (!lock->file.table ||
@@ -355,6 +335,53 @@ static int lock_slots(leat__lmdb_lock *lock)
                 : LEAT_OK;
 }
 
+/* Fails only if the table was overwritten, which the next caller detects. */
+static void unlock_slots(leat__lmdb_lock *lock)
+{
+    (void)pthread_mutex_unlock(&lock->file.table->readers_mutex);
+}
+
+/*
+ * Right after its number's byte was locked, a slot with this number belongs to
+ * a dead process that had the same id, as in a restarted container. Later,
+ * is_dead takes it for this process's own.
+ */
+static int clear_own(leat__lmdb_lock *lock)
+{
+    leat__lmdb_lock_table *table = lock->file.table;
+    int status = lock_slots(lock);
+    if (status)
+        return status;
+    uint32_t n = atomic_load(&table->readers);
+    for (uint32_t i = 0; i < n && i < lock->file.capacity; i++)
+        if (atomic_load(&table->slot[i].number) == lock->number)
+            atomic_store(&table->slot[i].number, 0);
+    unlock_slots(lock);
+    return LEAT_OK;
+}
+
+int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                         int *code)
+{
+    *code = leat__lmdb_lock_file_find_kind(&lock->file);
+    if (*code)
+        return leat__error_system(*code, "%s: cannot make a mutex",
+                                  lock->file.path);
+    int status = join(lock, file, code);
+    if (!status && !*code)
+        *code = take_number(lock);
+    if (!status && !*code)
+        status = clear_own(lock);
+    if (status || *code) {
+        leat__lmdb_lock_file_unmap(&lock->file);
+        (void)set_lock(lock, F_UNLCK, 0);
+        return status;
+    }
+    lock->data_device = file->device;
+    lock->data_inode = file->inode;
+    return LEAT_OK;
+}
+
 /* The index of a free slot; -1: none. */
 static int64_t find_free(const leat__lmdb_lock *lock)
 {
@@ -392,9 +419,7 @@ static int take_slot(leat__lmdb_lock *lock, int64_t *out)
     }
     if (at >= 0)
         claim(lock, at);
-    /* Fails only if the table was overwritten, which the next caller detects.
-     */
-    (void)pthread_mutex_unlock(&lock->file.table->readers_mutex);
+    unlock_slots(lock);
     if (at < 0)
         return leat_error(LEAT_EIO,
                           "%s: all %u slots for readers are taken "
