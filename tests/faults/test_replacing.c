@@ -5,6 +5,7 @@
  */
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
+#include "readers/lmdb/lmdb_environment.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -145,6 +146,38 @@ START_TEST(a_link_in_the_place_of_the_lock_file_is_not_followed)
 }
 END_TEST
 
+static void remove_lock(void)
+{
+    fault_disarm();
+    ck_assert_int_eq(unlink(in(directory, "lock.mdb")), 0);
+}
+
+/* As leat import --force removes it right after it has replaced data.mdb:
+   writers make another lock file, and look at no other. */
+START_TEST(a_removed_lock_file_is_not_locked)
+{
+    static const fault_call calls[] = {FAULT_OPEN, FAULT_STAT, FAULT_LOCK};
+    int is_reached = 1;
+    for (int64_t n = 0; is_reached; n++) {
+        leat__lmdb_environment *environment;
+        ck_assert_int_lt(n, CALLS_MAX);
+        fault_act(remove_lock);
+        int64_t before = fault_count(calls[_i]);
+        fault_arm(calls[_i], n, FAULT_ACT, 0);
+        ck_assert_int_eq(leat__lmdb_environment_open(&environment, directory),
+                         LEAT_OK);
+        fault_disarm();
+        is_reached = fault_count(calls[_i]) - before > n;
+        ck_assert_int_eq(
+            leat__lmdb_lock_is_at(environment->lock, in(directory, "lock.mdb")),
+            1);
+        leat__lmdb_environment_close(environment);
+        end();
+        begin();
+    }
+}
+END_TEST
+
 /* Opening what is no file can have effects, as with a tape. */
 START_TEST(what_is_no_file_is_not_even_opened)
 {
@@ -166,6 +199,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_replaced_file_is_noticed, 0, 2);
     tcase_add_loop_test(
         tcase, a_link_in_the_place_of_the_lock_file_is_not_followed, 0, 4);
+    tcase_add_loop_test(tcase, a_removed_lock_file_is_not_locked, 0, 3);
     tcase_add_test(tcase, what_is_no_file_is_not_even_opened);
     return suite_run(suite);
 }

@@ -23,6 +23,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* How often the lock file may be removed or replaced while it is opened. */
+#define TRIES_MAX 10
+
 typedef _Atomic(leat__lmdb_environment *) environment_link;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -155,8 +158,18 @@ static int check_identity(const leat__lmdb_file *file)
     return LEAT_OK;
 }
 
-/* Transfers the file on success. */
-static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file)
+/* Whether writers that open the database now use this lock file. */
+static bool is_current(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
+{
+    return !leat__lmdb_lock_is_held(lock) ||
+           leat__lmdb_lock_is_at(lock, file->lock);
+}
+
+/*
+ * Transfers the file on success. *out is unchanged with LEAT_OK if the lock
+ * file was removed or replaced after it was opened.
+ */
+static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file)
 {
     leat__lmdb_lock *lock = NULL;
     int code = 0;
@@ -172,16 +185,34 @@ static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file)
         status = leat__lmdb_lock_follow(shared->lock, file);
     if (!status)
         status = check_identity(file);
-    if (!status && !shared)
+    bool is_done = !status && is_current(shared ? shared->lock : lock, file);
+    if (is_done && !shared)
         status = create(out, file, lock);
-    if (status || shared)
+    if (status || !is_done || shared)
         leat__lmdb_lock_close(lock);
-    if (status || !shared)
-        return status;
-    leat__lmdb_file_close(file);
-    shared->references++;
-    *out = shared;
-    return LEAT_OK;
+    if (is_done && shared) {
+        leat__lmdb_file_close(file);
+        shared->references++;
+        *out = shared;
+    }
+    return status;
+}
+
+/* Transfers the file on success. */
+static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file)
+{
+    leat__lmdb_environment *opened = NULL;
+    int status = LEAT_OK;
+    for (int i = 0; i < TRIES_MAX && !status && !opened; i++)
+        status = try_open(&opened, file);
+    if (!status && !opened)
+        return leat_error(LEAT_EIO,
+                          "%s: was replaced each time it was opened; open the "
+                          "database again",
+                          file->lock);
+    if (!status)
+        *out = opened;
+    return status;
 }
 
 int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)

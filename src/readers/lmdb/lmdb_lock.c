@@ -31,6 +31,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WAIT_SECONDS 5
@@ -124,6 +125,13 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a, const leat__lmdb_lock *b)
     if (!a || !b)
         return a == b;
     return a->file.device == b->file.device && a->file.inode == b->file.inode;
+}
+
+bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && found.st_dev == lock->file.device &&
+           found.st_ino == lock->file.inode;
 }
 
 bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)

@@ -40,6 +40,9 @@ int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
 bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a,
                              const leat__lmdb_lock *b);
 
+/* Whether a writer that opens `path` uses this lock file. */
+bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path);
+
 /*
  * Joins the users of the lock file, and initialises it if there are no others.
  * With *code as above the lock is not held and nothing can be pinned. Errors:
