@@ -65,7 +65,9 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  *
  * `path` is a directory with data.mdb, or the file itself; relative to the
  * working directory at open. `options` may be NULL. Nothing is opened yet.
- * Through a link, too, the lock file is that of the file itself.
+ * Through a link, too, the lock file is that of the file itself. A writer must
+ * use the same one, so it opens the directory, not data.mdb with MDB_NOSUBDIR,
+ * and not a directory in which data.mdb is a link.
  *
  * A reader sees the snapshot at its opening, whatever a writer does; if there
  * is no lock file and none can be created, nothing may write. The process must
@@ -74,9 +76,10 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  *
  * Opening is LEAT_EIO, with a line that names the file to remove, if the lock
  * file is another file, is damaged while another program uses it, or is held by
- * another program for more than 5 seconds. In a forked child every call but
- * close on a parent's reader is LEAT_ESTATE; close does not affect the parent,
- * and the child can open the database again. Fields: `data`, channels x height
+ * another program for more than 5 seconds; and LEAT_EIO while another program
+ * uses another of the lock files that this path leads to. In a forked child
+ * every call but close on a parent's reader is LEAT_ESTATE; close does not
+ * affect the parent, and the child can open the database again. Fields: `data`, channels x height
  * x width, uint8 or float32, or the bytes of an encoded image; and `label`, an
  * int32 scalar. Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL,
  * also for options out of range or not initialised; LEAT_ENOMEM. Thread safety:

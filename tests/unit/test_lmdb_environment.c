@@ -237,6 +237,80 @@ START_TEST(links_to_a_directory_lead_to_one_slot)
 }
 END_TEST
 
+static void hold_file(const char *path)
+{
+    open_elsewhere = fixture_env(path, MDB_NOSUBDIR | MDB_RDONLY);
+}
+
+static void expect_refused(const char *path, const char *lock)
+{
+    ck_assert_int_eq(images_status(path), LEAT_EIO);
+    const char *line = leat_last_error();
+    ck_assert_msg(strncmp(line, lock, strlen(lock)) == 0, "%s", line);
+    ck_assert_msg(strstr(line, in(directory, "lock.mdb")) != NULL, "%s", line);
+}
+
+static void expect_opened(const char *path)
+{
+    leat_reader *reader = images_open(path);
+    expect_whole(reader);
+    leat_reader_close(reader);
+}
+
+START_TEST(a_data_file_that_is_locked_as_a_file_is_refused)
+{
+    expect_opened(directory);
+    other_process other =
+        other_process_start(hold_file, in(directory, "data.mdb"));
+    expect_refused(directory, in(directory, "data.mdb-lock"));
+    expect_refused(in(directory, "data.mdb"), in(directory, "data.mdb-lock"));
+    other_process_stop(&other);
+    ck_assert_int_eq(access(in(directory, "data.mdb-lock"), F_OK), 0);
+    expect_opened(directory);
+}
+END_TEST
+
+START_TEST(a_data_file_that_is_locked_beside_a_link_is_refused)
+{
+    fixture_directory(second);
+    ck_assert_int_eq(symlink(in(directory, "data.mdb"), in(second, "data.mdb")),
+                     0);
+    other_process other = other_process_start(hold, second);
+    expect_refused(second, in(second, "lock.mdb"));
+    expect_refused(in(second, "data.mdb"), in(second, "lock.mdb"));
+    other_process_stop(&other);
+    expect_opened(second);
+    /* A link makes one lock file of both. */
+    ck_assert_int_eq(unlink(in(second, "lock.mdb")), 0);
+    ck_assert_int_eq(symlink(in(directory, "lock.mdb"), in(second, "lock.mdb")),
+                     0);
+    other = other_process_start(hold, second);
+    expect_opened(second);
+    other_process_stop(&other);
+    fixture_remove(second);
+}
+END_TEST
+
+/* leat writes nothing, so this process's own readers are no danger. */
+START_TEST(readers_of_both_lock_files_in_one_process_are_opened)
+{
+    const char *stored = in(directory, "stored");
+    fixture_directory(second);
+    ck_assert_int_eq(rename(in(directory, "data.mdb"), stored), 0);
+    ck_assert_int_eq(symlink(stored, in(second, "data.mdb")), 0);
+    leat_reader *reader = images_open(stored);
+    leat_reader *linked = images_open(second);
+    expect_whole(linked);
+    other_process other = other_process_start(hold_file, stored);
+    ck_assert_int_eq(images_status(second), LEAT_EIO);
+    other_process_stop(&other);
+    expect_opened(second);
+    leat_reader_close(linked);
+    leat_reader_close(reader);
+    fixture_remove(second);
+}
+END_TEST
+
 /* A test that lists slots: all that liblmdb shows, one a line. */
 static int count_line(const char *line, void *count)
 {
@@ -475,6 +549,9 @@ int main(void)
         tcase, a_file_replaced_while_another_process_has_it_open_is_refused);
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);
     tcase_add_test(tcase, links_to_a_directory_lead_to_one_slot);
+    tcase_add_test(tcase, a_data_file_that_is_locked_as_a_file_is_refused);
+    tcase_add_test(tcase, a_data_file_that_is_locked_beside_a_link_is_refused);
+    tcase_add_test(tcase, readers_of_both_lock_files_in_one_process_are_opened);
     tcase_add_test(tcase, a_child_cannot_use_its_parents_reader);
     tcase_add_test(tcase, a_childs_reader_has_a_slot_of_its_own);
     tcase_add_test(tcase, a_childs_reader_outlives_its_parents);

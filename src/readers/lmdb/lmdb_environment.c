@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* How often the lock file may be removed or replaced while it is opened. */
 #define TRIES_MAX 10
@@ -109,6 +110,45 @@ static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
     return at ? at->lock : NULL;
 }
 
+/* The process's lock of the lock file at `path`; NULL: none. */
+static leat__lmdb_lock *find_lock_at(const char *path)
+{
+    leat__lmdb_environment *at = atomic_load(&environments);
+    while (at && !(at->lock && leat__lmdb_lock_is_at(at->lock, path)))
+        at = atomic_load(&at->next);
+    return at ? at->lock : NULL;
+}
+
+/* Whether another process uses the lock file at `path`, and it is not `lock`,
+ * which would be at file->lock. */
+static bool is_used_apart(const char *path, const leat__lmdb_file *file,
+                          const leat__lmdb_lock *lock)
+{
+    if (strcmp(path, file->lock) == 0 || access(path, F_OK) != 0 ||
+        (lock && leat__lmdb_lock_is_at(lock, path)))
+        return false;
+    return leat__lmdb_lock_is_used(path, find_lock_at(path));
+}
+
+/* A writer that uses another lock file than `lock` sees no reader that uses
+ * this one, and overwrites its pages. */
+static int check_other_locks(const leat__lmdb_file *file,
+                             const leat__lmdb_lock *lock)
+{
+    for (int i = 0; i < LEAT__LMDB_LOCKS; i++) {
+        const char *path = file->locks[i];
+        if (path && is_used_apart(path, file, lock))
+            return leat_error(
+                LEAT_EIO,
+                "%s: another program uses this lock file of the database, and "
+                "sees no reader that uses %s; end that program, or have it "
+                "open %s instead",
+                path, file->lock,
+                file->in_directory ? file->directory : file->data);
+    }
+    return LEAT_OK;
+}
+
 /* Joins `*lock`, or replaces it by the one that is shared. */
 static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int code)
 {
@@ -179,9 +219,10 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file)
     if (status)
         return status;
     leat__lmdb_environment *shared = find_locked(file, lock);
-    if (!shared)
+    status = check_other_locks(file, lock);
+    if (!status && !shared)
         status = join(&lock, file, code);
-    else if (lock)
+    else if (!status && lock)
         status = leat__lmdb_lock_follow(shared->lock, file);
     if (!status)
         status = check_identity(file);

@@ -60,6 +60,33 @@ static char *followed(const char *path)
     return copy;
 }
 
+/* NULL when memory is short. */
+static char *lock_of(const char *data, bool in_directory)
+{
+    if (!in_directory)
+        return joined(data, "-lock");
+    char *directory = directory_of(data);
+    char *lock = directory ? joined(directory, "/lock.mdb") : NULL;
+    leat__free(directory);
+    return lock;
+}
+
+static int name_locks(leat__lmdb_file *file)
+{
+    const char *const paths[] = {file->data, file->other};
+    for (int i = 0; i < LEAT__LMDB_LOCKS; i++) {
+        const char *data = paths[i / 2];
+        bool in_directory = i % 2;
+        if (in_directory && !is_named_data(data))
+            continue;
+        file->locks[i] = lock_of(data, in_directory);
+        if (!file->locks[i])
+            return LEAT_ENOMEM;
+    }
+    file->lock = file->locks[file->in_directory];
+    return LEAT_OK;
+}
+
 /*
  * A reader must use the lock file that writers use: they overwrite the pages of
  * readers that they do not see. So the path of a directory's data file, or of a
@@ -72,23 +99,15 @@ static int name_files(leat__lmdb_file *file, const char *path,
 {
     char *link = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
     char *real = link ? followed(link) : NULL;
+    bool is_at_link = real && is_named_data(link) && !is_named_data(real);
     file->path = leat__strdup(path);
-    if (!real || is_named_data(real) || !is_named_data(link)) {
-        leat__free(link);
-        link = real;
-    } else {
-        leat__free(real);
-    }
-    file->data = link;
-    if (!file->data || !file->path)
+    file->data = is_at_link ? link : real;
+    file->other = is_at_link ? real : link;
+    if (!file->data || !file->other || !file->path)
         return LEAT_ENOMEM;
     file->in_directory = is_named_data(file->data);
     file->directory = directory_of(file->data);
-    if (!file->directory)
-        return LEAT_ENOMEM;
-    file->lock = file->in_directory ? joined(file->directory, "/lock.mdb")
-                                    : joined(file->data, "-lock");
-    return file->lock ? LEAT_OK : LEAT_ENOMEM;
+    return file->directory ? name_locks(file) : LEAT_ENOMEM;
 }
 
 /* The error for a directory without data.mdb. */
@@ -266,7 +285,9 @@ void leat__lmdb_file_close(leat__lmdb_file *file)
         close(file->fd); /* read-only: nothing can be lost */
     leat__free(file->path);
     leat__free(file->data);
-    leat__free(file->lock);
+    leat__free(file->other);
+    for (int i = 0; i < LEAT__LMDB_LOCKS; i++)
+        leat__free(file->locks[i]);
     leat__free(file->directory);
     *file = (leat__lmdb_file){.fd = -1};
 }

@@ -97,6 +97,15 @@ static int set_lock(const leat__lmdb_lock *lock, short type, off_t at)
     return result ? errno : 0;
 }
 
+/* The type of a lock of others on the byte: F_UNLCK if there is none; -1 if the
+ * file system cannot say. */
+static int find_lock(int fd, off_t at)
+{
+    struct flock found = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    return fcntl(fd, F_OFD_GETLK, &found) == 0 ? found.l_type : -1;
+}
+
 static bool is_taken(int code)
 {
     return code == EAGAIN || code == EACCES;
@@ -132,6 +141,22 @@ bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path)
     struct stat found;
     return stat(path, &found) == 0 && found.st_dev == lock->file.device &&
            found.st_ino == lock->file.inode;
+}
+
+bool leat__lmdb_lock_is_used(const char *path, const leat__lmdb_lock *own)
+{
+    struct stat found;
+    /* Opening a device can have side effects, so the type is checked first. */
+    if (stat(path, &found) != 0 || !S_ISREG(found.st_mode))
+        return false;
+    int fd = own ? own->file.fd
+                 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    int type = find_lock(fd, 0);
+    if (!own)
+        close(fd);
+    return type == F_RDLCK || type == F_WRLCK;
 }
 
 bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)
@@ -305,12 +330,9 @@ uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
 /* Whether no process holds the byte of that number. */
 static bool is_dead(const leat__lmdb_lock *lock, pid_t number)
 {
-    struct flock found = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
     if (number == lock->number)
         return false;
-    return number < 0 || (fcntl(lock->file.fd, F_OFD_GETLK, &found) == 0 &&
-                          found.l_type == F_UNLCK);
+    return number < 0 || find_lock(lock->file.fd, number) == F_UNLCK;
 }
 
 static void clear_dead(leat__lmdb_lock *lock)

@@ -44,6 +44,12 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a,
 bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path);
 
 /*
+ * Whether another process uses the lock file at `path`. `own` is this process's
+ * lock of that file; NULL: none.
+ */
+bool leat__lmdb_lock_is_used(const char *path, const leat__lmdb_lock *own);
+
+/*
  * Joins the users of the lock file, and initialises it if there are no others.
  * With *code as above the lock is not held and nothing can be pinned. Errors:
  * LEAT_EIO if it is not a lock file, is damaged while in use, or another
