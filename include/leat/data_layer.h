@@ -105,8 +105,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * of 1.
  *
  * Succeeds once, before the first forward; after an error it may be called
- * again. The tops are borrowed during the call. Blocks until the first sample
- * is read; woken by leat_data_layer_cancel.
+ * again. The tops, no two of them one blob, are borrowed during the call.
+ * Blocks until the first sample is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, or a mean file that is not of the shape of
  * the first image before its crop; a list of tops that does not fit the fields,
  * naming the top; on_error REPLACE with several ranks without random access; a
@@ -188,7 +188,7 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  *
  * Contents are valid until the next forward, release or destroy, and in COPY
  * mode as long as the top. `stream` must live until then, in COPY mode until
- * the call returns. Tops may be other blobs at every call.
+ * the call returns. Tops may be other blobs at every call, each its own.
  *
  * On cuda:N `stream` is any stream of that device's primary context, which the
  * CUDA runtime uses, or of a green context, the default stream included, but

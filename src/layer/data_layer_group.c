@@ -233,36 +233,45 @@ leat_data_layer_group_member(const leat_data_layer_group *group, int i)
     return i >= 0 && i < group->n ? &group->member[i] : NULL;
 }
 
+int leat__data_layer_check_top(const leat_data_layer *layer,
+                               leat_blob *const top[], int k)
+{
+    if (!top[k])
+        return leat_error(LEAT_EINVAL, "%s: top %d is NULL", layer->name, k);
+    for (int j = 0; j < k; j++)
+        if (top[j] == top[k])
+            return leat_error(LEAT_EINVAL,
+                              "%s: tops %d and %d are the same blob",
+                              layer->name, j, k);
+    leat_device *device = leat_blob_device(top[k]);
+    if (device != layer->device)
+        return leat_error(LEAT_EINVAL, "%s: top %d is on %s, the layer on %s",
+                          layer->name, k, device->name, layer->device->name);
+    return LEAT_OK;
+}
+
 /* Top `k` of member `i`, in the list of all. */
 static int check_top(const leat_data_layer_group *group, leat_blob *const top[],
                      int ntop, int i, int k)
 {
     const leat_data_layer *member = &group->member[i];
-    leat_blob *one = top[i * ntop + k];
-    if (!one)
-        return leat_error(LEAT_EINVAL, "%s: top %d is NULL", member->name, k);
-    for (int j = 0; j < i * ntop + k; j++) {
-        if (top[j] != one)
-            continue;
-        if (j / ntop == i)
+    const leat_blob *one = top[i * ntop + k];
+    for (int j = 0; j < i * ntop && one; j++)
+        if (top[j] == one)
             return leat_error(LEAT_EINVAL,
-                              "%s: tops %d and %d are the same blob",
-                              member->name, j % ntop, k);
-        return leat_error(LEAT_EINVAL, "%s: top %d is top %d of member %d too",
-                          member->name, k, j % ntop, j / ntop);
-    }
-    leat_device *device = leat_blob_device(one);
-    if (device != member->device)
-        return leat_error(LEAT_EINVAL, "%s: top %d is on %s, the layer on %s",
-                          member->name, k, device->name, member->device->name);
-    return LEAT_OK;
+                              "%s: top %d is top %d of member %d too",
+                              member->name, k, j % ntop, j / ntop);
+    return leat__data_layer_check_top(member, top + (ptrdiff_t)i * ntop, k);
 }
 
 static int check_tops(const leat_data_layer_group *group,
                       leat_blob *const top[], int ntop)
 {
     const char *name = group->options.name;
-    if (!top || ntop < 1 || ntop > LEAT_MAX_FIELDS)
+    if (!top)
+        return leat_error(LEAT_EINVAL, "%s: `top` is NULL, with %d tops", name,
+                          ntop);
+    if (ntop < 1 || ntop > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL, "%s: expected 1 to %d tops, got %d",
                           name, LEAT_MAX_FIELDS, ntop);
     if (group->ntop > 0 && ntop != group->ntop)

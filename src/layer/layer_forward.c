@@ -80,12 +80,10 @@ static int check_forward(leat_data_layer *layer, leat_blob *const top[],
     if (!top || ntop != want)
         return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
                           want, top ? ntop : 0);
-    for (int i = 0; i < ntop; i++)
-        if (!top[i] || leat_blob_device(top[i]) != layer->device)
-            return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
-                              layer->device->name);
+    for (int i = 0; i < ntop && !status; i++)
+        status = leat__data_layer_check_top(layer, top, i);
     /* One error: a device that failed is asked nothing more. */
-    if (!layer->sticky)
+    if (!status && !layer->sticky)
         status = check_stream(layer, stream);
     if (status)
         return status;

@@ -185,6 +185,10 @@ void leat__group_stop(leat_data_layer_group *group);
 int leat__group_position(const leat_data_layer_group *group,
                          leat__position *out, const leat_token **mark);
 
+/* LEAT_EINVAL if top `k` is NULL, on another device, or one of those before. */
+int leat__data_layer_check_top(const leat_data_layer *layer,
+                               leat_blob *const top[], int k);
+
 /*
  * leat_error, with the status kept for every later forward; the other members
  * get it too, after what is made for them.

@@ -323,10 +323,13 @@ START_TEST(wrong_tops_are_refused_and_the_batch_is_not_lost)
     layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_blob *const away[2] = {fixture.top[0], elsewhere};
     assert_refused(leat_data_layer_forward(fixture.layer, away, 2, LEAT_HOST),
-                   LEAT_EINVAL, "top 1 is not on cpu");
+                   LEAT_EINVAL, "top 1 is on late:0, the layer on cpu");
     assert_refused(
         leat_data_layer_forward(fixture.layer, fixture.top, 1, LEAT_HOST),
         LEAT_EINVAL, "2 tops");
+    leat_blob *const same[2] = {fixture.top[0], fixture.top[0]};
+    assert_refused(leat_data_layer_forward(fixture.layer, same, 2, LEAT_HOST),
+                   LEAT_EINVAL, "tops 0 and 1 are the same blob");
     assert_refused(leat_data_layer_setup(fixture.layer, fixture.top, 1),
                    LEAT_EINVAL, "2 tops");
     ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
@@ -347,6 +350,11 @@ START_TEST(setup_wants_blobs_and_takes_them_later_all_the_same)
     ck_assert_int_eq(leat_blob_create(&top[0], NULL), LEAT_OK);
     assert_refused(leat_data_layer_setup(layer, top, 2), LEAT_EINVAL,
                    "top 1 is NULL");
+    assert_refused(leat_data_layer_setup(layer, NULL, 2), LEAT_EINVAL,
+                   "`top` is NULL, with 2 tops");
+    leat_blob *const same[2] = {top[0], top[0]};
+    assert_refused(leat_data_layer_setup(layer, same, 2), LEAT_EINVAL,
+                   "tops 0 and 1 are the same blob");
     ck_assert_int_eq(leat_blob_create(&top[1], NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_OK);
     leat_data_layer_destroy(layer);
