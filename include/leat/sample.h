@@ -169,9 +169,9 @@ LEAT_API void leat_sample_swap(leat_sample *a, leat_sample *b);
 /**
  * Gives the caller a sample that the reader held in `from`: exchanges the two,
  * as leat_sample_swap does; or, where `to` has fields of another reader,
- * appends those of `from`, copied unless they are stable. Errors: LEAT_EINVAL
- * for more fields than a sample can have, LEAT_ENOMEM. Thread safety: one
- * caller for both.
+ * appends those of `from`, copied unless they are stable. A sample moved to
+ * itself stays as it is. Errors: LEAT_EINVAL for more fields than a sample can
+ * have, LEAT_ENOMEM. Thread safety: one caller for both.
  */
 LEAT_API int leat_sample_move(leat_sample *to, leat_sample *from);
 

@@ -87,6 +87,8 @@ static int copy_view(leat_sample *to, const void **data, size_t bytes)
 
 int leat_sample_move(leat_sample *to, leat_sample *from)
 {
+    if (to == from)
+        return LEAT_OK;
     if (to->nfields == 0) {
         leat_sample_swap(to, from);
         return LEAT_OK;

@@ -271,6 +271,21 @@ START_TEST(swapped_samples_exchange_all_but_their_positions)
 }
 END_TEST
 
+START_TEST(a_sample_that_is_moved_to_itself_stays)
+{
+    uint8_t byte = 7;
+    for (int n = 0; n < 3; n++) {
+        if (n > 0)
+            ck_assert_int_eq(
+                leat_sample_set(&sample, n - 1, LEAT_UINT8, 0, NULL, &byte),
+                LEAT_OK);
+        const leat_sample before = sample;
+        ck_assert_int_eq(leat_sample_move(&sample, &sample), LEAT_OK);
+        ck_assert_mem_eq(&sample, &before, sizeof(sample));
+    }
+}
+END_TEST
+
 /* Of a record that could not be read only the provenance counts. */
 START_TEST(a_sample_of_any_number_of_fields_is_swapped)
 {
@@ -433,6 +448,7 @@ int main(void)
     tcase_add_test(tcase, short_memory_leaves_the_sample_as_it_was);
     tcase_add_test(tcase, views_of_no_bytes_take_nothing);
     tcase_add_test(tcase, swapped_samples_exchange_all_but_their_positions);
+    tcase_add_test(tcase, a_sample_that_is_moved_to_itself_stays);
     tcase_add_test(tcase, a_sample_of_any_number_of_fields_is_swapped);
     tcase_add_test(tcase, swapped_buffers_keep_their_allocators);
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
