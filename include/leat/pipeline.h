@@ -165,8 +165,8 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
 
 /**
  * `range:START,STOP,STEP`: the whole numbers from `start` on, by `step`, before
- * `stop`, as an int64 field "value". A `step` of 0 is LEAT_EINVAL when the
- * pipeline is opened.
+ * `stop`, as an int64 field "value". A `step` of 0, and more values than an
+ * int64 counts, are LEAT_EINVAL when the pipeline is opened.
  */
 LEAT_API int leat_pipeline_range(leat_pipeline **out, int64_t start,
                                  int64_t stop, int64_t step);

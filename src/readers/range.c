@@ -145,15 +145,14 @@ static const leat_reader_ops range_ops = {
 };
 
 /* Values from `start` on, before `stop`, in either direction. */
-static int64_t count_values(int64_t start, int64_t stop, int64_t step)
+static uint64_t count_values(int64_t start, int64_t stop, int64_t step)
 {
     if (step > 0 ? start >= stop : start <= stop)
         return 0;
     uint64_t distance = step > 0 ? (uint64_t)stop - (uint64_t)start
                                  : (uint64_t)start - (uint64_t)stop;
     uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
-    uint64_t count = (distance - 1) / stride + 1;
-    return count < LEAT_ENDLESS ? (int64_t)count : LEAT_ENDLESS;
+    return (distance - 1) / stride + 1;
 }
 
 static int range_open(const leat_open *open, leat_reader **out)
@@ -167,13 +166,18 @@ static int range_open(const leat_open *open, leat_reader **out)
     if (step == 0)
         return leat_error(LEAT_EINVAL, "range: step is 0: expected another "
                                        "number");
+    uint64_t count = count_values(start, stop, step);
+    if (count > LEAT_ENDLESS)
+        return leat_error(LEAT_EINVAL,
+                          "range: %llu values: expected at most %lld",
+                          (unsigned long long)count, (long long)LEAT_ENDLESS);
     range_reader *range = leat__alloc_zero(1, sizeof(*range));
     if (!range)
         return LEAT_ENOMEM;
     range->reader.ops = &range_ops;
     range->start = start;
     range->step = step;
-    range->count = count_values(start, stop, step);
+    range->count = (int64_t)count;
     *out = &range->reader;
     return LEAT_OK;
 }

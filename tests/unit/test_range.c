@@ -77,11 +77,17 @@ START_TEST(values_go_from_start_by_step_before_stop)
 }
 END_TEST
 
-START_TEST(more_values_than_numbers_have_no_end)
+/* Those at indices beyond int64's would be left out. */
+START_TEST(more_values_than_indices_are_refused)
 {
-    leat_reader *reader =
-        order_open("range:-9223372036854775808,9223372036854775807");
     int64_t count;
+    order_check_refused("range:-9223372036854775808,9223372036854775807",
+                        LEAT_EINVAL,
+                        "18446744073709551615 values: expected at most "
+                        "9223372036854775807");
+    order_check_refused("range:-1,9223372036854775807", LEAT_EINVAL,
+                        "9223372036854775808 values");
+    leat_reader *reader = order_open("range:9223372036854775807");
     ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
     ck_assert_int_eq(count, LEAT_ENDLESS);
     leat_reader_close(reader);
@@ -165,7 +171,7 @@ int main(void)
     TCase *all = tcase_create("range");
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_add_test(all, values_go_from_start_by_step_before_stop);
-    tcase_add_test(all, more_values_than_numbers_have_no_end);
+    tcase_add_test(all, more_values_than_indices_are_refused);
     tcase_add_test(all, no_step_is_refused);
     tcase_add_test(all, it_skips_saves_and_cancels);
     tcase_add_test(all, it_survives_every_failing_allocation);
