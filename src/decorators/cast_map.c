@@ -158,6 +158,8 @@ int leat_pipeline_cast(leat_pipeline **out, leat_pipeline *upstream,
                        const char *field, leat_dtype dtype)
 {
     char *text;
+    if (leat_dtype_size(dtype) == 0)
+        return leat_error(LEAT_EINVAL, "cast: unknown dtype %d", (int)dtype);
     int status = leat__field_write_pair(&text, field, leat_dtype_name(dtype));
     if (status)
         return leat__error_context(status, "cast");

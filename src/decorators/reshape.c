@@ -189,8 +189,10 @@ int leat_pipeline_reshape(leat_pipeline **out, leat_pipeline *upstream,
         return leat_error(LEAT_EINVAL,
                           "reshape: ndim is %d: expected 0 to %d dimensions",
                           ndim, LEAT_MAX_DIMS);
-    int status = leat__field_write_pair(&text, field,
-                                        leat__shape_text(value, ndim, shape));
+    new_shape to;
+    int status = parse_shape(&to, leat__shape_text(value, ndim, shape));
+    if (!status)
+        status = leat__field_write_pair(&text, field, value);
     if (status)
         return leat__error_context(status, "reshape");
     status = leat_pipeline_create(out, &leat__reshape_type, text, NULL, NULL,

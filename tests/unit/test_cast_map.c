@@ -142,6 +142,9 @@ START_TEST(code_and_text_make_equal_pipelines)
     leat_pipeline_unref(made);
     ck_assert_int_eq(leat_pipeline_cast(&made, base, NULL, LEAT_INT64),
                      LEAT_EINVAL);
+    ck_assert_int_eq(leat_pipeline_cast(&made, base, "label", (leat_dtype)99),
+                     LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(), "cast: unknown dtype 99");
     leat_pipeline_unref(base);
 }
 END_TEST

@@ -141,6 +141,15 @@ START_TEST(code_and_text_make_equal_pipelines)
     leat_pipeline_unref(made);
     ck_assert_int_eq(leat_pipeline_reshape(&made, base, "label", 9, shape),
                      LEAT_EINVAL);
+    static const int64_t wrong[][2] = {
+        {-1, -1}, {2, -2}, {INT64_MAX, 2}, {INT64_MIN, 1}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        ck_assert_int_eq(
+            leat_pipeline_reshape(&made, base, "data", 2, wrong[i]),
+            LEAT_EINVAL);
+        ck_assert_msg(strncmp(leat_last_error(), "reshape: '", 10) == 0, "%s",
+                      leat_last_error());
+    }
     leat_pipeline_unref(base);
 }
 END_TEST
