@@ -252,10 +252,10 @@ LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
 /**
  * Writes where the next forward goes on into an initialised token: after the
  * same number of batches the same one on every rank; over buffers of a stream
- * (shuffle:N, bucket) each rank's own, which lead to the same samples.
- * Errors: LEAT_ESTATE before setup; LEAT_EUNSUPPORTED where a reader cannot be
- * resumed, such as a queue; LEAT_ENOMEM; the token is then as it was. Thread
- * safety: one caller a layer.
+ * (shuffle:N, bucket, window) it may be each rank's own, and another one after
+ * a restore: all lead to the same samples. Errors: LEAT_ESTATE before setup;
+ * LEAT_EUNSUPPORTED where a reader cannot be resumed, such as a queue;
+ * LEAT_ENOMEM; the token is then as it was. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
 

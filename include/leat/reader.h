@@ -79,7 +79,8 @@ LEAT_API int leat_reader_seek(leat_reader *reader, leat_position position,
                               leat_token *mark);
 
 /**
- * Makes every blocked and every later read return LEAT_ECANCELLED, permanently.
+ * Makes every blocked and every later read return LEAT_ECANCELLED, permanently;
+ * at the end of an epoch leat_reader_next may still return LEAT_END.
  * Thread safety: any thread, at any time before close.
  */
 LEAT_API void leat_reader_cancel(leat_reader *reader);

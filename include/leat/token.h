@@ -11,11 +11,12 @@ extern "C" {
 /**
  * A resume token, written by leat_data_layer_save or leat_reader_save. Store
  * its text, which has a checksum; the bytes here have none. It is the same on
- * every rank at the same step.
+ * every rank at the same step, except over buffers of a stream
+ * (leat_data_layer_save).
  *
  * It owns its memory: init, use, finish. It has at most 64 bytes, and what the
- * readers of the chain save, at most 32 bytes each; its text has 4
- * letters for 3 bytes.
+ * readers of the chain save, at most 32 bytes each, and their mark; its text
+ * has 4 letters for 3 bytes.
  */
 typedef struct leat_token {
     unsigned char *bytes; /* owned by the token */
