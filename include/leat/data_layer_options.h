@@ -161,6 +161,10 @@ typedef enum leat_on_error {
  * the same in a net file's leat_param and on the tool's command line;
  * leat_data_layer_options_set sets a field by name, and
  * leat_data_layer_option_list lists all of them with range, words and default.
+ *
+ * As in all structs of options, fields beyond `size` take their defaults, and
+ * what a newer program's struct has beyond this library's must be 0: else it is
+ * LEAT_EINVAL, as is a size that no options have.
  */
 typedef struct leat_data_layer_options {
     size_t size; /* of this struct, as the caller knows it */
@@ -282,8 +286,8 @@ inline leat_data_layer_options leat__data_layer_options_defaults(void)
  * Writes every default out, for bindings: where the macro has 0, `prefetch` is
  * 4, `world_size` 1, `top_type` FLOAT32, `max_errors` and `random_seed` -1, and
  * `name` and `device` have their texts. `options->size` is set by the caller:
- * no more is written. Errors: LEAT_EINVAL where it is 0. Thread safety: any
- * thread.
+ * no more is written. Errors: LEAT_EINVAL for a size that no options have.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_options_init(leat_data_layer_options *options);
 

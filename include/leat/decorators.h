@@ -169,7 +169,8 @@ typedef struct leat_shuffle_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_shuffle_options_init(leat_shuffle_options *options);
@@ -242,7 +243,8 @@ typedef struct leat_zip_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  */
 LEAT_API int leat_zip_options_init(leat_zip_options *options);
 
@@ -282,7 +284,8 @@ typedef struct leat_interleave_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  */
 LEAT_API int leat_interleave_options_init(leat_interleave_options *options);
 
@@ -327,7 +330,8 @@ typedef struct leat_mix_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  */
 LEAT_API int leat_mix_options_init(leat_mix_options *options);
 
@@ -382,7 +386,7 @@ typedef struct leat_cache_options {
     }
 
 /** Sets each option to its default; `size` stays, and no more is written.
- * Errors: LEAT_EINVAL where it is 0. */
+ * Errors: LEAT_EINVAL for a size that no options have. */
 LEAT_API int leat_cache_options_init(leat_cache_options *options);
 
 /**
@@ -439,7 +443,7 @@ typedef struct leat_prefetch_options {
     }
 
 /** Sets each option to its default; `size` stays, and no more is written.
- * Errors: LEAT_EINVAL where it is 0. */
+ * Errors: LEAT_EINVAL for a size that no options have. */
 LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
 
 /**

@@ -77,7 +77,8 @@ typedef struct leat_file_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_file_options_init(leat_file_options *options);
@@ -130,7 +131,8 @@ typedef struct leat_fixed_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_fixed_options_init(leat_fixed_options *options);

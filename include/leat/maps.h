@@ -190,7 +190,8 @@ typedef struct leat_example_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_example_options_init(leat_example_options *options);

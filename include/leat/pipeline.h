@@ -20,8 +20,8 @@ typedef struct leat_reader leat_reader;
 
 /**
  * Options of the LMDB reader; they affect performance, never the samples. Zero
- * is the default of every field but `size`; a pipeline text takes the fields by
- * name, with the same values.
+ * is the default of every field but `size`, of which leat_data_layer_options
+ * has the rule; a pipeline text takes the fields by name, with the same values.
  */
 typedef struct leat_lmdb_options {
     size_t size; /* of this struct, as the caller knows it */
@@ -55,7 +55,8 @@ typedef struct leat_lmdb_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
@@ -79,11 +80,11 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  * another program for more than 5 seconds; and LEAT_EIO while another program
  * uses another of the lock files that this path leads to. In a forked child
  * every call but close on a parent's reader is LEAT_ESTATE; close does not
- * affect the parent, and the child can open the database again. Fields: `data`, channels x height
- * x width, uint8 or float32, or the bytes of an encoded image; and `label`, an
- * int32 scalar. Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL,
- * also for options out of range or not initialised; LEAT_ENOMEM. Thread safety:
- * any thread.
+ * affect the parent, and the child can open the database again. Fields: `data`,
+ * channels x height x width, uint8 or float32, or the bytes of an encoded
+ * image; and `label`, an int32 scalar. Owned by the caller:
+ * leat_pipeline_unref. Errors: LEAT_EINVAL, also for options out of range or
+ * not initialised; LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
                                 const leat_lmdb_options *options);
@@ -204,7 +205,8 @@ typedef struct leat_random_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_random_options_init(leat_random_options *options);
@@ -285,7 +287,8 @@ typedef struct leat_open_options {
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_open_options_init(leat_open_options *options);

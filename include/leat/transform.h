@@ -74,7 +74,8 @@ inline leat_transform_options leat__transform_options_defaults(void)
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * by the caller: no more is written. Errors: LEAT_EINVAL for a size that no
+ * options have.
  * Thread safety: any thread.
  */
 LEAT_API int leat_transform_options_init(leat_transform_options *options);

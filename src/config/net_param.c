@@ -1,6 +1,8 @@
 #include "config/net_param.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/option_list.h"
+#include "base/options.h"
 #include "config/net_choice.h"
 #include "config/net_option.h"
 #include "config/net_schema.h"
@@ -70,18 +72,11 @@ static void keep_allocator(leat_allocator *out, const leat_allocator **given)
     *given = out;
 }
 
-/*
- * The caller's options without what only chooses the layer. They may be those
- * of an older leat: what they do not reach keeps its default.
- */
+/* The caller's options without what only chooses the layer. */
 static int start_options(leat__net_param *out,
-                         const leat_data_layer_options *choice)
+                         const leat_data_layer_options *asked)
 {
-    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    size_t size = sizeof(options);
-    if (choice)
-        memcpy(&options, choice, choice->size < size ? choice->size : size);
-    options.size = size;
+    leat_data_layer_options options = *asked;
     options.layer = NULL;
     options.stages = NULL;
     options.tops = NULL;
@@ -392,10 +387,10 @@ static int read_net(leat__net_param *out, leat_phase phase,
     leat__net_choice chosen;
     reading in = {.out = out, .file = &out->file};
     leat_data_layer_options asked = LEAT_DATA_LAYER_OPTIONS_INIT;
-    if (choice)
-        memcpy(&asked, choice,
-               choice->size < sizeof(asked) ? choice->size : sizeof(asked));
-    int status = start_options(out, choice);
+    int status = leat__options_copy(&asked, choice, sizeof(asked));
+    if (status)
+        return leat__error_context(status, "the data layer");
+    status = start_options(out, &asked);
     if (!status)
         status = leat__net_state_read(&state, in.file, phase, asked.stages,
                                       asked.level);

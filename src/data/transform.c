@@ -106,16 +106,9 @@ int leat__transform_options_copy(leat_transform_options *out,
 {
     const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
     *out = defaults;
-    if (given && given->size < sizeof(given->size))
-        return leat_error(LEAT_EINVAL,
-                          "the transform options have size %zu: expected that "
-                          "of the struct, as LEAT_TRANSFORM_OPTIONS_INIT sets "
-                          "it",
-                          given->size);
-    if (given)
-        memcpy(out, given,
-               given->size < sizeof(*out) ? given->size : sizeof(*out));
-    out->size = sizeof(*out);
+    int status = leat__options_copy(out, given, sizeof(*out));
+    if (status)
+        return leat__error_context(status, "the transform");
     leat__option_complete(list, COUNT, out);
     return LEAT_OK;
 }

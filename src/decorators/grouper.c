@@ -156,19 +156,14 @@ int leat__grouper_create(leat_pipeline **out, const leat_reader_type *type,
                          const leat_group_options *options)
 {
     leat_group_options all = LEAT_GROUP_OPTIONS_INIT;
-    if (options && options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "%s: the options have size 0: expected the struct's",
-                          type->name);
-    if (options)
-        memcpy(&all, options,
-               options->size < sizeof(all) ? options->size : sizeof(all));
+    int status = leat__options_copy(&all, options, sizeof(all));
+    if (status)
+        return leat__error_context(status, "%s", type->name);
     char *text = leat__alloc(write_options(NULL, scalars, &all) + 1);
     if (!text)
         return LEAT_ENOMEM;
     write_options(text, scalars, &all);
-    int status =
-        leat_pipeline_create(out, type, text, NULL, NULL, &upstream, 1);
+    status = leat_pipeline_create(out, type, text, NULL, NULL, &upstream, 1);
     leat__free(text);
     return status;
 }

@@ -178,19 +178,14 @@ int leat_open_options_init(leat_open_options *options)
     return leat__options_init(options, &defaults, sizeof(defaults));
 }
 
-/* Fields beyond the caller's size take their defaults. */
 static int copy_options(leat_open_options *out,
                         const leat_open_options *options)
 {
     const leat_open_options defaults = LEAT_OPEN_OPTIONS_INIT;
     *out = defaults;
-    if (options && options->size == 0)
-        return leat_error(LEAT_EINVAL, "the options of opening were not "
-                                       "initialised with "
-                                       "LEAT_OPEN_OPTIONS_INIT");
-    if (options)
-        memcpy(out, options,
-               options->size < sizeof(*out) ? options->size : sizeof(*out));
+    int status = leat__options_copy(out, options, sizeof(*out));
+    if (status)
+        return leat__error_context(status, "opening");
     out->world_size += out->world_size == 0;
     if (out->phase != LEAT_TRAIN && out->phase != LEAT_TEST)
         return leat_error(LEAT_EINVAL, "phase is %d: expected TRAIN or TEST",

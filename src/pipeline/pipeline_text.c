@@ -112,20 +112,14 @@ int leat_lmdb_options_init(leat_lmdb_options *options)
     return leat__options_init(options, &defaults, sizeof(defaults));
 }
 
-/* Fields beyond the caller's size take their defaults. */
 static int copy_options(leat_lmdb_options *out,
                         const leat_lmdb_options *options)
 {
     const leat_lmdb_options defaults = LEAT_LMDB_OPTIONS_INIT;
     *out = defaults;
-    if (!options)
-        return LEAT_OK;
-    if (options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "the LMDB reader's options were not initialised with "
-                          "LEAT_LMDB_OPTIONS_INIT");
-    memcpy(out, options,
-           options->size < sizeof(*out) ? options->size : sizeof(*out));
+    int status = leat__options_copy(out, options, sizeof(*out));
+    if (status)
+        return leat__error_context(status, "lmdb");
     if (out->read_ahead < -1 || out->keep_behind < -1 ||
         (out->drop_behind != 0 && out->drop_behind != 1))
         return leat_error(LEAT_EINVAL,

@@ -429,20 +429,14 @@ static void write_options(char *to, const leat_fixed_options *options)
         stpcpy(to, ")");
 }
 
-/* Fields beyond the caller's size take their defaults. */
 static int copy_options(leat_fixed_options *out,
                         const leat_fixed_options *options, size_t *letters)
 {
     *out = (leat_fixed_options)LEAT_FIXED_OPTIONS_INIT;
     *letters = TEXT_SIZE;
-    if (!options)
-        return LEAT_OK;
-    if (options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "the options of fixed were not initialised with "
-                          "LEAT_FIXED_OPTIONS_INIT");
-    memcpy(out, options,
-           options->size < sizeof(*out) ? options->size : sizeof(*out));
+    int status = leat__options_copy(out, options, sizeof(*out));
+    if (status)
+        return leat__error_context(status, "fixed");
     if (out->nfields < 0 || out->nfields > LEAT_MAX_FIELDS ||
         (out->nfields > 0 && !out->fields))
         return leat_error(LEAT_EINVAL, "fixed: expected 0 to %d fields, got %d",

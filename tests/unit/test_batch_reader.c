@@ -627,10 +627,11 @@ START_TEST(code_makes_what_text_makes)
     open_pipeline(made);
     ck_assert_int_eq(leat_pipeline_batch(&made, upstream, 0, NULL),
                      LEAT_EINVAL);
-    options.size = 0;
-    ck_assert_int_eq(leat_pipeline_batch(&made, upstream, 4, &options),
-                     LEAT_EINVAL);
-    ck_assert_int_eq(leat_group_options_init(&options), LEAT_EINVAL);
+    for (options.size = 0; options.size < 2; options.size++) {
+        ck_assert_int_eq(leat_pipeline_batch(&made, upstream, 4, &options),
+                         LEAT_EINVAL);
+        ck_assert_int_eq(leat_group_options_init(&options), LEAT_EINVAL);
+    }
     options.size = sizeof(options);
     ck_assert_int_eq(leat_group_options_init(&options), LEAT_OK);
     ck_assert_ptr_null(options.pad);

@@ -328,17 +328,17 @@ START_TEST(what_was_not_initialised_is_refused)
     options.transform = &transform;
     assert_taken();
     transform.size = 0;
-    assert_refused("the transform options have size 0: expected that of the "
-                   "struct, as LEAT_TRANSFORM_OPTIONS_INIT sets it");
+    assert_refused("the transform: options have size 0: expected that of "
+                   "their struct, as its INIT macro sets it");
     transform.size = sizeof(transform);
     options.size = 0;
-    assert_refused("the data layer's options have size 0: expected that of the "
-                   "struct, as LEAT_DATA_LAYER_OPTIONS_INIT sets it");
+    assert_refused("the data layer: options have size 0: expected that of "
+                   "their struct, as its INIT macro sets it");
 }
 END_TEST
 
-/* A later caller's struct is longer: what leat does not know is not read. */
-START_TEST(a_longer_struct_is_read_as_far_as_it_is_known)
+/* A later caller's struct is longer: what leat does not know must be 0. */
+START_TEST(a_longer_struct_has_only_defaults_beyond_what_is_known)
 {
     struct {
         leat_data_layer_options known;
@@ -348,8 +348,8 @@ START_TEST(a_longer_struct_is_read_as_far_as_it_is_known)
         leat_transform_options known;
         char more[64];
     } longer_transform;
-    memset(&longer, 0xa5, sizeof(longer));
-    memset(&longer_transform, 0xa5, sizeof(longer_transform));
+    memset(&longer, 0, sizeof(longer));
+    memset(&longer_transform, 0, sizeof(longer_transform));
     longer.known = options;
     longer.known.size = sizeof(longer);
     longer_transform.known = transform;
@@ -360,6 +360,16 @@ START_TEST(a_longer_struct_is_read_as_far_as_it_is_known)
     ck_assert_uint_eq(known.transform.options.size,
                       sizeof(known.transform.options));
     ck_assert_int_eq(known.values.batch_size, 4);
+    leat__layer_options_finish(&known);
+    longer_transform.more[63] = 1;
+    ck_assert_int_eq(leat__layer_options_init(&known, &longer.known),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "newer than the library"));
+    longer_transform.more[63] = 0;
+    longer.more[0] = 1;
+    ck_assert_int_eq(leat__layer_options_init(&known, &longer.known),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "newer than the library"));
 }
 END_TEST
 
@@ -598,9 +608,12 @@ START_TEST(init_writes_no_more_than_the_caller_has)
     ck_assert_ptr_null(some.transform);
     ck_assert_int_eq(some.world_size, 1);
     ck_assert_int_eq(some.workers, 0x55555555);
-    some.size = 2 * sizeof(some); /* of a later leat */
-    ck_assert_int_eq(leat_data_layer_options_init(&some), LEAT_OK);
-    ck_assert_int_eq(some.workers, 0);
+    leat_data_layer_options later[2]; /* of a later leat */
+    memset(later, 0x55, sizeof(later));
+    later[0].size = sizeof(later);
+    ck_assert_int_eq(leat_data_layer_options_init(later), LEAT_OK);
+    ck_assert_int_eq(later[0].workers, 0);
+    ck_assert_int_eq(later[1].workers, 0);
     some.size = 0;
     ck_assert_int_eq(leat_data_layer_options_init(&some), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "size 0"));
@@ -625,7 +638,8 @@ int main(void)
     tcase_add_test(tcase, tops_are_named_up_to_as_many_as_there_may_be);
     tcase_add_test(tcase, an_allocator_has_its_size_alloc_and_free);
     tcase_add_test(tcase, what_was_not_initialised_is_refused);
-    tcase_add_test(tcase, a_longer_struct_is_read_as_far_as_it_is_known);
+    tcase_add_test(tcase,
+                   a_longer_struct_has_only_defaults_beyond_what_is_known);
     tcase_add_test(tcase, means_come_with_their_number);
     tcase_add_test(tcase, what_the_caller_gave_may_go);
     tcase_add_test(tcase, every_failed_allocation_is_an_error_of_memory);

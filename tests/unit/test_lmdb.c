@@ -292,6 +292,24 @@ static int notes_of(const char *directory, int drops, int in_order)
     return notes;
 }
 
+START_TEST(options_of_another_size_are_refused)
+{
+    leat_pipeline *pipeline;
+    leat_lmdb_options more[2] = {LEAT_LMDB_OPTIONS_INIT};
+    for (more[0].size = 0; more[0].size < 2; more[0].size++)
+        ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, "x", more), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "lmdb: options have size 1: expected that of their "
+                     "struct, as its INIT macro sets it");
+    more[0].size = sizeof(more);
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, "x", more), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    more[1].drop_behind = 1;
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, "x", more), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "newer than the library"));
+}
+END_TEST
+
 START_TEST(dropping_behind_what_has_no_order_is_told_once)
 {
     char directory[FIXTURE_PATH];
@@ -681,6 +699,7 @@ int main(void)
     tcase_add_test(tcase, a_bad_record_is_named_and_stepped_over);
     tcase_add_test(tcase, deferred_records_are_those_of_the_walk);
     tcase_add_test(tcase, read_at_gives_the_good_prefix_and_the_error);
+    tcase_add_test(tcase, options_of_another_size_are_refused);
     tcase_add_test(tcase, dropping_behind_what_has_no_order_is_told_once);
     tcase_add_test(tcase, seek_goes_to_every_record_and_to_the_end);
     tcase_add_test(tcase, a_failed_seek_changes_nothing);

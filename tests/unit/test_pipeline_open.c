@@ -261,7 +261,7 @@ START_TEST(options_out_of_range_are_refused)
         leat_open_options options;
         const char *line;
     } cases[] = {
-        {{0}, "LEAT_OPEN_OPTIONS_INIT"},
+        {{0}, "opening: options have size 0"},
         {{.size = sizeof(leat_open_options), .phase = (leat_phase)2},
          "phase is 2"},
         {{.size = sizeof(leat_open_options), .rank = 1}, "rank 1"},

@@ -46,21 +46,13 @@ void leat__data_layer_options_complete(leat_data_layer_options *options)
     leat__option_complete(list, COUNT, options);
 }
 
-/* Fields beyond the caller's size take their defaults. */
 static int copy_values(leat_data_layer_options *out,
                        const leat_data_layer_options *options)
 {
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    if (options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "the data layer's options have size 0: expected that "
-                          "of the struct, as LEAT_DATA_LAYER_OPTIONS_INIT sets "
-                          "it");
     *out = defaults;
-    memcpy(out, options,
-           options->size < sizeof(*out) ? options->size : sizeof(*out));
-    out->size = sizeof(*out);
-    return LEAT_OK;
+    int status = leat__options_copy(out, options, sizeof(*out));
+    return status ? leat__error_context(status, "the data layer") : LEAT_OK;
 }
 
 static int copy_transform(leat__layer_options *out)

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/option_list.h"
+#include "base/options.h"
 #include "data/cast.h"
 
 #include <stdio.h>
@@ -77,11 +78,12 @@ static int keep(char copy[LEAT__TOP_NAME_MAX], const char **name, int i,
 static int copy_top(leat__top_list *list, int i, const leat_top *given)
 {
     leat_top *top = &list->top[i];
-    memcpy(top, given, given->size < sizeof(*top) ? given->size : sizeof(*top));
-    top->size = sizeof(*top);
+    int status = leat__options_copy(top, given, sizeof(*top));
+    if (status)
+        return leat__error_context(status, "top %d", i);
     if (!top->name)
         return leat_error(LEAT_EINVAL, "top %d has no name", i);
-    int status = keep(list->name[i][0], &top->name, i, "name");
+    status = keep(list->name[i][0], &top->name, i, "name");
     if (!status)
         status = keep(list->name[i][1], &top->field, i, "field");
     if (!status)

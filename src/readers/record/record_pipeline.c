@@ -15,20 +15,14 @@ int leat_file_options_init(leat_file_options *options)
     return leat__options_init(options, &defaults, sizeof(defaults));
 }
 
-/* Fields beyond the caller's size take their defaults. */
 static int copy_options(leat_file_options *out,
                         const leat_file_options *options)
 {
     const leat_file_options defaults = LEAT_FILE_OPTIONS_INIT;
     *out = defaults;
-    if (!options)
-        return LEAT_OK;
-    if (options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "a file reader's options were not initialised with "
-                          "LEAT_FILE_OPTIONS_INIT");
-    memcpy(out, options,
-           options->size < sizeof(*out) ? options->size : sizeof(*out));
+    int status = leat__options_copy(out, options, sizeof(*out));
+    if (status)
+        return leat__error_context(status, "a file reader");
     if ((unsigned)out->compression > LEAT_COMPRESSION_ZLIB ||
         (unsigned)out->index > LEAT_FILE_INDEX_KEEP)
         return leat_error(LEAT_EINVAL,
