@@ -11,6 +11,8 @@
 
 #include <leat/ext/reader.h>
 
+#include <errno.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 enum { RECORDS = 100, COMMITS = 30, SECONDS = 60, FORKS = 200 };
@@ -311,6 +313,42 @@ START_TEST(readers_of_both_lock_files_in_one_process_are_opened)
 }
 END_TEST
 
+static void append(const char *path)
+{
+    MDB_env *env = fixture_env(path, 0);
+    fixture_put(env, images_record, RECORDS, 2 * RECORDS, 0);
+    mdb_env_close(env);
+}
+
+/* As in a container's image: the first write copies the file to another layer,
+   and its inode stays. */
+START_TEST(a_file_that_an_overlay_copies_is_read_as_written)
+{
+    char options[8 * FIXTURE_PATH];
+    static const char *const layers[] = {"upper", "work", "merged"};
+    fixture_directory(second);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(mkdir(in(second, layers[i]), 0755), 0);
+    snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s",
+             directory, in(second, "upper"), in(second, "work"));
+    const char *merged = in(second, "merged");
+    if (mount("overlay", merged, "overlay", 0, options)) {
+        printf("skipped: cannot mount an overlay: %s\n", strerror(errno));
+        fixture_remove(second);
+        return;
+    }
+    leat_reader *before = images_open(merged);
+    other_process_run(append, merged);
+    leat_reader *after = images_open(merged);
+    ck_assert_int_eq(images_count(after), 2 * RECORDS);
+    expect_whole(before);
+    leat_reader_close(after);
+    leat_reader_close(before);
+    ck_assert_int_eq(umount(merged), 0);
+    fixture_remove(second);
+}
+END_TEST
+
 /* A test that lists slots: all that liblmdb shows, one a line. */
 static int count_line(const char *line, void *count)
 {
@@ -552,6 +590,7 @@ int main(void)
     tcase_add_test(tcase, a_data_file_that_is_locked_as_a_file_is_refused);
     tcase_add_test(tcase, a_data_file_that_is_locked_beside_a_link_is_refused);
     tcase_add_test(tcase, readers_of_both_lock_files_in_one_process_are_opened);
+    tcase_add_test(tcase, a_file_that_an_overlay_copies_is_read_as_written);
     tcase_add_test(tcase, a_child_cannot_use_its_parents_reader);
     tcase_add_test(tcase, a_childs_reader_has_a_slot_of_its_own);
     tcase_add_test(tcase, a_childs_reader_outlives_its_parents);

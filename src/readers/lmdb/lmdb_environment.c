@@ -18,6 +18,7 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -185,6 +186,22 @@ static int create(leat__lmdb_environment **out, leat__lmdb_file *file,
     return LEAT_OK;
 }
 
+/*
+ * Closes the file, and keeps its descriptor in the place of the earlier one: an
+ * overlay file system copies a file at the first write to it, under the same
+ * inode, and maps through the earlier descriptor show it as it was before.
+ */
+static int share(leat__lmdb_environment **out, leat__lmdb_environment *shared,
+                 leat__lmdb_file *file)
+{
+    if (dup3(file->fd, shared->file.fd, O_CLOEXEC) < 0)
+        return leat__error_system(errno, "%s: cannot be opened", file->data);
+    leat__lmdb_file_close(file);
+    shared->references++;
+    *out = shared;
+    return LEAT_OK;
+}
+
 /* The data file at the path must still be the one opened. */
 static int check_identity(const leat__lmdb_file *file)
 {
@@ -227,15 +244,10 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file)
     if (!status)
         status = check_identity(file);
     bool is_done = !status && is_current(shared ? shared->lock : lock, file);
-    if (is_done && !shared)
-        status = create(out, file, lock);
+    if (is_done)
+        status = shared ? share(out, shared, file) : create(out, file, lock);
     if (status || !is_done || shared)
         leat__lmdb_lock_close(lock);
-    if (is_done && shared) {
-        leat__lmdb_file_close(file);
-        shared->references++;
-        *out = shared;
-    }
     return status;
 }
 

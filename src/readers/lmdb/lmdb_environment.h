@@ -18,8 +18,10 @@
 typedef struct leat__lmdb_environment leat__lmdb_environment;
 
 struct leat__lmdb_environment {
-    leat__lmdb_file file;  /* immutable, as are the next two */
-    leat__lmdb_lock *lock; /* NULL: it could not be opened */
+    /* Immutable, but that fd is of the latest opening, under the same number.
+     */
+    leat__lmdb_file file;
+    leat__lmdb_lock *lock; /* immutable; NULL: it could not be opened */
     unsigned generation;   /* of the process; see base/fork.h */
 
     /* Protected by the lock of the list of environments. */
