@@ -18,7 +18,11 @@ typedef enum leat_log_level {
     LEAT_LOG_DEBUG     /* unused in this version */
 } leat_log_level;
 
-/** Receives a line without its newline, on any thread. */
+/**
+ * Receives a line without its newline, on any thread. It must not open or close
+ * readers, nor wait for a thread that does: a line may come while leat waits
+ * for an LMDB's lock file.
+ */
 typedef void leat_log_function(void *user, leat_log_level level,
                                const char *line);
 

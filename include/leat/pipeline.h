@@ -66,9 +66,10 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  *
  * `path` is a directory with data.mdb, or the file itself; relative to the
  * working directory at open. `options` may be NULL. Nothing is opened yet.
- * Through a link, too, the lock file is that of the file itself. A writer must
- * use the same one, so it opens the directory, not data.mdb with MDB_NOSUBDIR,
- * and not a directory in which data.mdb is a link.
+ * Through a link, too, the lock file is that of the file itself, but beside a
+ * link called data.mdb to a file of another name it is the link's lock.mdb. A
+ * writer must use the same one, so it opens the directory, not data.mdb with
+ * MDB_NOSUBDIR, and not a directory in which data.mdb is a link to another.
  *
  * A reader sees the snapshot at its opening, whatever a writer does; if there
  * is no lock file and none can be created, nothing may write. The process must

@@ -216,6 +216,28 @@ START_TEST(a_lock_without_blocks_is_not_stored_to)
 }
 END_TEST
 
+/* Opens and closes another database when the first warning comes. */
+static void open_another(void *user, leat_log_level level, const char *line)
+{
+    remember(user, level, line);
+    no_blocks = 0;
+    leat_reader_close(images_open(user));
+}
+
+START_TEST(the_warning_is_logged_when_others_can_open)
+{
+    char other[FIXTURE_PATH];
+    images_write(other, images_record, RECORDS);
+    leat_log_set(open_another, other, LEAT_LOG_WARNING);
+    no_blocks = ENOSPC;
+    leat_reader *reader = images_open(directory);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    ck_assert_ptr_nonnull(strstr(said, "cannot be locked"));
+    leat_reader_close(reader);
+    fixture_remove(other);
+}
+END_TEST
+
 /* The process may write no file that large: it reads on, and lives. */
 START_TEST(a_lock_beyond_the_limit_of_files_is_not_made)
 {
@@ -537,6 +559,7 @@ int main(void)
     tcase_add_test(tcase, readers_of_one_state_have_one_slot_that_liblmdb_sees);
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
     tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
+    tcase_add_test(tcase, the_warning_is_logged_when_others_can_open);
     tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);

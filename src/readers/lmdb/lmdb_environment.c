@@ -75,18 +75,6 @@ static bool is_unlockable(int code)
            code == EDQUOT || code == EFBIG || code == EINVAL;
 }
 
-/* Reading without a lock is a warning, once per environment. */
-static int read_unlocked(const leat__lmdb_file *file, int code)
-{
-    if (!is_unlockable(code))
-        return leat__error_system(code, "%s: cannot be locked", file->lock);
-    leat__log(LEAT_LOG_WARNING,
-              "%s: cannot be locked (%s); nothing may write to it while it "
-              "is read",
-              file->path, strerror(code));
-    return LEAT_OK;
-}
-
 static bool is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)
 {
     return a->device == b->device && a->inode == b->inode;
@@ -150,8 +138,9 @@ static int check_other_locks(const leat__lmdb_file *file,
     return LEAT_OK;
 }
 
-/* Joins `*lock`, or replaces it by the one that is shared. */
-static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int code)
+/* Joins `*lock`, or replaces it by the one that is shared. With *code the
+ * database is read without a lock. */
+static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int *code)
 {
     leat__lmdb_lock *shared = *lock ? find_lock(*lock) : NULL;
     if (shared) {
@@ -159,8 +148,10 @@ static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int code)
         *lock = leat__lmdb_lock_ref(shared);
         return leat__lmdb_lock_follow(shared, file);
     }
-    int status = *lock ? leat__lmdb_lock_join(*lock, file, &code) : LEAT_OK;
-    return !status && code ? read_unlocked(file, code) : status;
+    int status = *lock ? leat__lmdb_lock_join(*lock, file, code) : LEAT_OK;
+    if (!status && *code && !is_unlockable(*code))
+        return leat__error_system(*code, "%s: cannot be locked", file->lock);
+    return status;
 }
 
 /* Transfers the file and the lock on success. */
@@ -226,16 +217,19 @@ static bool is_current(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
  * Transfers the file on success. *out is unchanged with LEAT_OK if the lock
  * file was removed or replaced after it was opened.
  */
-static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file)
+static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
+                    int *code)
 {
     leat__lmdb_lock *lock = NULL;
-    int code = 0;
+    *code = 0;
     int status = leat__lmdb_file_is_sealed(file)
                      ? LEAT_OK
-                     : leat__lmdb_lock_open(&lock, file, &code);
+                     : leat__lmdb_lock_open(&lock, file, code);
     if (status)
         return status;
     leat__lmdb_environment *shared = find_locked(file, lock);
+    if (shared)
+        *code = 0;
     status = check_other_locks(file, lock);
     if (!status && !shared)
         status = join(&lock, file, code);
@@ -251,13 +245,15 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file)
     return status;
 }
 
-/* Transfers the file on success. */
-static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file)
+/* Transfers the file on success. *code: why there is no lock; 0: there is, or
+ * it was reported when the environment was opened. */
+static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file,
+                       int *code)
 {
     leat__lmdb_environment *opened = NULL;
     int status = LEAT_OK;
     for (int i = 0; i < TRIES_MAX && !status && !opened; i++)
-        status = try_open(&opened, file);
+        status = try_open(&opened, file, code);
     if (!status && !opened)
         return leat_error(LEAT_EIO,
                           "%s: was replaced each time it was opened; open the "
@@ -279,11 +275,17 @@ int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
         status = leat__lmdb_file_open(&file, path);
     if (status)
         return status;
+    int code = 0;
     pthread_mutex_lock(&list_lock);
-    status = open_locked(out, &file);
+    status = open_locked(out, &file, &code);
     pthread_mutex_unlock(&list_lock);
     if (status)
         leat__lmdb_file_close(&file);
+    else if (code)
+        leat__log(LEAT_LOG_WARNING,
+                  "%s: cannot be locked (%s); nothing may write to it while it "
+                  "is read",
+                  (*out)->file.path, strerror(code));
     return status;
 }
 

@@ -18,8 +18,7 @@
 typedef struct leat__lmdb_environment leat__lmdb_environment;
 
 struct leat__lmdb_environment {
-    /* Immutable, but that fd is of the latest opening, under the same number.
-     */
+    /* Immutable, but fd is the latest opening's, under the same number. */
     leat__lmdb_file file;
     leat__lmdb_lock *lock; /* immutable; NULL: it could not be opened */
     unsigned generation;   /* of the process; see base/fork.h */
