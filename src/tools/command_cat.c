@@ -185,7 +185,7 @@ static void skip(struct cat *cat)
     if (status == LEAT_EUNSUPPORTED)
         status = leat_reader_skip(cat->reader, skipped, &skipped);
     if (status != LEAT_END)
-        output_require(status);
+        output_require_sound(status);
 }
 
 static void print_samples(struct cat *cat)

@@ -698,6 +698,12 @@ for text in range:3 'range:9 | where:value=3 | take:1'; do
     run 0 cat "$text" --skip 5
     check 'nothing' test ! -s out
 done
+# Damage has its line and status whether it is met or passed.
+printf '\3\0\0\0\0\0\0\0\xb0\x99\x49\x0eabc\x6e\x57\xf1\x21cut' >cut.tfrecord
+for skip in 0 5; do
+    run 1 cat tfrecord:cut.tfrecord --skip "$skip"
+    check 'a cut file' grep -q 'cut.tfrecord: record 1 at byte 19' err
+done
 run 0 cat '(range:9) (range:9 | where:value=0..9) | zip:prefix=(a_,b_)' --skip 3 --count 1
 has 'a_value=3	b_value=3$'
 run 0 cat lmdb:jpegs --count 1

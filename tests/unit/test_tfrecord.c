@@ -53,12 +53,17 @@ static void expect(leat_reader *reader, const char *data)
     ck_assert(is_sample(data));
 }
 
-static void expect_error(leat_reader *reader, int status, const char *words)
+static void expect_line(const char *words)
 {
-    ck_assert_int_eq(leat_reader_next(reader, &sample), status);
     ck_assert_msg(strstr(leat_last_error(), words) != NULL, "%s",
                   leat_last_error());
     ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+}
+
+static void expect_error(leat_reader *reader, int status, const char *words)
+{
+    ck_assert_int_eq(leat_reader_next(reader, &sample), status);
+    expect_line(words);
 }
 
 /* Of hexadecimal digits. */
@@ -296,6 +301,13 @@ START_TEST(a_length_beyond_the_file_or_all_memory_is_an_error)
         leat_reader *reader = reopen();
         expect(reader, "good");
         expect_error(reader, LEAT_EFORMAT, "record 1 at byte 20");
+        leat_reader_close(reader);
+        /* Whether records are read or skipped. */
+        int64_t skipped;
+        reader = record_reader_open(text);
+        ck_assert_int_eq(leat_reader_skip(reader, 2, &skipped), LEAT_EFORMAT);
+        ck_assert_int_eq(skipped, 1);
+        expect_line("record 1 at byte 20");
         leat_reader_close(reader);
     }
 }

@@ -74,6 +74,16 @@ static void set_source(leat_sample *sample, const leat__record_source *source)
     from->key_size = 0;
 }
 
+/* Names the record at which a step of the walk failed. */
+static int name_step(const mapped_reader *mapped, const leat__record_step *step,
+                     int status)
+{
+    if (status != LEAT_EDATA && status != LEAT_EFORMAT)
+        return status;
+    return bad_record(&mapped->files.source[mapped->cursor.file],
+                      step->before.record, step->span[0].offset, status);
+}
+
 /* Records of one file, from[i].record of out[i] being their numbers. */
 static int read_records(const mapped_reader *mapped, int file,
                         const leat__record_span span[],
@@ -141,12 +151,9 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
     status =
         leat__record_cursor_step(&mapped->cursor, n < most ? n : most, &step);
     if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
-        const leat__record_source *source =
-            &mapped->files.source[mapped->cursor.file];
         out[0]->from.record = step.before.record;
-        set_source(out[0], source);
-        return bad_record(source, step.before.record, step.span[0].offset,
-                          status);
+        set_source(out[0], &mapped->files.source[mapped->cursor.file]);
+        return name_step(mapped, &step, status);
     }
     if (!status && mapped->ahead.is_cold)
         status = await(mapped, &step);
@@ -359,7 +366,7 @@ static int mapped_skip(leat_reader *reader, int64_t n, int64_t *skipped)
         &mapped->cursor,
         n < LEAT__RECORD_STEP_MAX ? (int)n : LEAT__RECORD_STEP_MAX, &step);
     *skipped = step.n;
-    return status;
+    return name_step(mapped, &step, status);
 }
 
 static int mapped_fields(leat_reader *reader, const leat_field_spec **out,
