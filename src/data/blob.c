@@ -74,6 +74,16 @@ static void set_shape(leat_blob *blob, leat_dtype dtype, int ndim,
     blob->count = count;
 }
 
+/* Whether the memory holds `bytes`. What was never allocated may be too much.
+ */
+static bool can_keep(const leat_blob *blob, size_t bytes)
+{
+    const leat__slab *slab = blob->mem.slab;
+    return !blob->lent && slab && bytes <= slab->bytes &&
+           (bytes == slab->bytes || slab->host || slab->device_memory) &&
+           !leat__slab_is_foreign(slab);
+}
+
 int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
                       const int64_t shape[])
 {
@@ -82,9 +92,7 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     int status = measure(dtype, ndim, shape, &count, &bytes);
     if (status)
         return status;
-    const leat__slab *old = blob->mem.slab;
-    if (blob->lent || !old || bytes > old->bytes ||
-        leat__slab_is_foreign(old)) {
+    if (!can_keep(blob, bytes)) {
         leat__slab *slab;
         status = leat__slab_create(&slab, blob->device, bytes);
         if (status)

@@ -118,6 +118,19 @@ START_TEST(memory_stays_while_it_is_large_enough)
 }
 END_TEST
 
+START_TEST(a_shape_without_memory_gives_way_to_a_smaller_one)
+{
+    leat_blob *away;
+    ck_assert_int_eq(leat_blob_create(&away, late), LEAT_OK);
+    ck_assert_int_eq(reshape(away, 1 << 20, 0, 0, 0), LEAT_OK);
+    ck_assert_int_eq(reshape(away, 4, 0, 0, 0), LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_cpu_data(away));
+    ck_assert_int_eq(late_device_count(late).live_host_bytes,
+                     4 * (int)sizeof(float));
+    leat_blob_destroy(away);
+}
+END_TEST
+
 START_TEST(a_blob_that_shrank_and_grew_is_the_same_on_both_sides)
 {
     leat_blob *away;
@@ -255,6 +268,7 @@ int main(void)
     tcase_add_test(tcase, a_dimension_of_0_makes_no_elements);
     tcase_add_test(tcase, impossible_shapes_leave_the_blob_as_it_was);
     tcase_add_test(tcase, memory_stays_while_it_is_large_enough);
+    tcase_add_test(tcase, a_shape_without_memory_gives_way_to_a_smaller_one);
     tcase_add_test(tcase,
                    a_blob_that_shrank_and_grew_is_the_same_on_both_sides);
     tcase_add_test(tcase, a_lent_blob_shares_the_memory_and_keeps_it_alive);
