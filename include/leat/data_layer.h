@@ -111,8 +111,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * the first image before its crop; a list of tops that does not fit the fields,
  * naming the top; on_error REPLACE with several ranks without random access; a
  * single pass of fewer samples than ranks; epoch_end DROP where an epoch fills
- * no batch), LEAT_EDATA (the first record with on_error FAIL; else it and all
- * records near it), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
+ * no batch), LEAT_EDATA (neither the first record nor one near it
+ * has a shape), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
  * LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on DEVICE on one that has no
  * transform), LEAT_ECANCELLED, LEAT_ESTATE when it was set up before, or
  * created in another process. LEAT_ELIMIT is max_memory or the calling
@@ -269,8 +269,8 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
  * of a single pass. Errors that change nothing: LEAT_EINVAL for a token of
  * another data set, pipeline or rng, or of another seed than the options give,
  * with LEAT_RNG_CAFFE also of another world size; LEAT_ESTATE before setup.
- * Those of setup are sticky. Blocks as setup does; woken by
- * leat_data_layer_cancel. Thread safety: one caller a layer.
+ * Those of setup are sticky, with LEAT_EFORMAT for LEAT_EDATA. Blocks as setup
+ * does; woken by leat_data_layer_cancel. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_restore(leat_data_layer *layer, leat_token *token);
 

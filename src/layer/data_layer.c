@@ -341,6 +341,8 @@ __attribute__((noinline)) static int start_again(leat_data_layer_group *group,
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
         leat__group_stop(group);
+        /* No record has a shape: what stays is no fault of one of them. */
+        status = status == LEAT_EDATA ? LEAT_EFORMAT : status;
         for (int i = 0; i < group->n; i++)
             (void)leat__data_layer_stick(&group->member[i], status, line);
         return status;

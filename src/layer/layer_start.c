@@ -402,7 +402,8 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
     leat_sample_init(&spare);
     spare.allocator = values->host_allocator;
     const leat_sample *sample;
-    status = leat__group_find_shape(group, &spec, &spare, &sample, shape);
+    status = leat__group_find_shape(group, token != NULL, &spec, &spare,
+                                    &sample, shape);
     if (status == LEAT_END && !token)
         status = no_sample(group);
     if (!status)

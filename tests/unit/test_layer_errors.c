@@ -218,6 +218,61 @@ static void check_single_pass(leat_pipeline *pipeline)
     layer_fixture_close(&fixture);
 }
 
+static int give_three(void *user, leat_sample *sample)
+{
+    static const int64_t value = 1;
+    int *given = user;
+    if (*given == 3)
+        return LEAT_END;
+    ++*given;
+    return leat_sample_set(sample, 0, LEAT_INT64, 0, NULL, &value);
+}
+
+static int refuse_reset(void *user)
+{
+    (void)user;
+    return leat_error(LEAT_EDATA, "no second pass");
+}
+
+static int open_counter(void *user, void **out)
+{
+    *(int *)user = 0;
+    *out = user;
+    return LEAT_OK;
+}
+
+/* Not one of a record, after which more could come. */
+START_TEST(a_reset_that_fails_ends_the_layer)
+{
+    int given;
+    const leat_field_spec field = {.name = "value", .dtype = LEAT_INT64};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .open = open_counter,
+                                      .next = give_three,
+                                      .reset = refuse_reset};
+    const leat_top top = {.size = sizeof(top), .name = "value"};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    options.top = &top;
+    options.ntop = 1;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &given),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "no second pass"));
+    }
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(a_single_pass_ends_with_what_is_left)
 {
     source_now.single_pass = 1;
@@ -317,19 +372,117 @@ START_TEST(a_batch_takes_the_shape_of_its_first_sample)
 }
 END_TEST
 
-START_TEST(a_bad_first_record_is_an_error_of_setup)
+static void check_bad_first(leat_pipeline *pipeline)
+{
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 0"));
+    for (int i = 1; i < 3; i++) {
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 0), (float)(3 * i));
+    }
+    layer_fixture_close(&fixture);
+}
+
+START_TEST(a_bad_first_record_costs_the_first_batch)
 {
     source_now.bad = 0;
-    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
+    in_all_modes(check_bad_first);
+}
+END_TEST
+
+/* The token's position is that of the bad record, or another rank's. */
+static void check_resumed_at_bad(leat_pipeline *pipeline)
+{
+    leat_token token;
+    leat_token_init(&token);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    for (int pass = 0; pass < 2; pass++) {
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 6"));
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 0), 9);
+        ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                         LEAT_OK);
+    }
+    layer_fixture_close(&fixture);
+    leat_token_finish(&token);
+}
+
+START_TEST(a_layer_resumed_at_a_bad_record_loses_its_batch_alone)
+{
+    source_now.bad = 6;
+    in_all_modes(check_resumed_at_bad);
+}
+END_TEST
+
+START_TEST(so_does_one_whose_record_does_not_fit_the_options)
+{
+    for (int way = 0; way < BAD_RECORDS_WAYS; way++) {
+        bad_records plan = {.count = 12, .way = (bad_records_way)way};
+        const leat_transform_options crop = {.size = sizeof(crop),
+                                             .crop_size = 4};
+        plan.kind[6] = BAD_RECORDS_SMALL;
+        options.transform = &crop;
+        leat_pipeline *pipeline = bad_records_pipeline(&plan);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
+        leat_token token;
+        leat_token_init(&token);
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                         LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        leat_token_finish(&token);
+        layer_fixture_close(&fixture);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+START_TEST(records_without_a_shape_are_an_error_of_setup)
+{
+    bad_records plan = {.count = 12};
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     leat_data_layer *layer;
     leat_blob *top;
     ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "near it"));
     ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
                      LEAT_ESTATE);
     leat_data_layer_destroy(layer);
     leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* Other data; LEAT_EDATA would say that the next forward may succeed. */
+START_TEST(they_end_a_layer_that_is_restored)
+{
+    bad_records plan = {.count = 12};
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                     LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "near it"));
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EFORMAT);
+    leat_token_finish(&token);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -600,23 +753,17 @@ START_TEST(a_bad_record_that_finds_no_memory_is_an_error)
 }
 END_TEST
 
-START_TEST(a_first_sample_of_too_few_fields_is_an_error_of_setup)
+START_TEST(a_first_sample_of_too_few_fields_costs_the_first_batch)
 {
     const bad_records plan = {.count = 4,
                               .kind = {[0] = BAD_RECORDS_UNLABELED},
                               .way = (bad_records_way)_i};
     leat_pipeline *pipeline = bad_records_pipeline(&plan);
-    leat_data_layer *layer;
-    leat_blob *top[2];
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&top[i], NULL), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
-    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_EDATA);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
     ck_assert_msg(strstr(leat_last_error(), "has 1 fields, 2 are needed"), "%s",
                   leat_last_error());
-    leat_data_layer_destroy(layer);
-    for (int i = 0; i < 2; i++)
-        leat_blob_destroy(top[i]);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -719,13 +866,19 @@ int main(void)
                    a_storage_error_comes_after_the_good_batches_and_stays);
     tcase_add_test(tcase, a_storage_error_after_a_bad_record_comes_next);
     tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
+    tcase_add_test(tcase, a_reset_that_fails_ends_the_layer);
     tcase_add_test(tcase, a_single_pass_ends_with_what_is_left);
     tcase_add_test(tcase, a_layer_resumed_at_the_end_stands_there);
     tcase_add_test(tcase,
                    a_single_pass_of_whole_batches_ends_without_an_empty_one);
     tcase_add_test(tcase, another_shape_inside_a_batch_is_an_error);
     tcase_add_test(tcase, a_batch_takes_the_shape_of_its_first_sample);
-    tcase_add_test(tcase, a_bad_first_record_is_an_error_of_setup);
+    tcase_add_test(tcase, a_bad_first_record_costs_the_first_batch);
+    tcase_add_test(tcase,
+                   a_layer_resumed_at_a_bad_record_loses_its_batch_alone);
+    tcase_add_test(tcase, so_does_one_whose_record_does_not_fit_the_options);
+    tcase_add_test(tcase, records_without_a_shape_are_an_error_of_setup);
+    tcase_add_test(tcase, they_end_a_layer_that_is_restored);
     tcase_add_test(tcase, no_samples_at_all_is_an_error_of_setup);
     tcase_add_test(tcase, cancel_wakes_a_forward_that_waits);
     tcase_add_loop_test(tcase, a_forward_does_not_read_what_may_block_for_ever,
@@ -739,7 +892,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_bad_record_that_finds_no_memory_is_an_error, 0,
                         2);
     tcase_add_loop_test(tcase,
-                        a_first_sample_of_too_few_fields_is_an_error_of_setup,
+                        a_first_sample_of_too_few_fields_costs_the_first_batch,
                         0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase, fields_that_are_no_images_are_refused_at_setup);
     tcase_add_test(tcase, wrong_tops_are_refused);

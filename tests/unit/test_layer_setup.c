@@ -15,7 +15,7 @@
 /* A data set of which a setup finds another version each time. */
 static struct {
     int64_t samples;
-    int bad;      /* the first sample is */
+    int broken;   /* the first sample is not read */
     int identity; /* which save writes */
 } data;
 
@@ -44,8 +44,8 @@ static int version_next(leat_reader *reader, leat_sample *const out[], int n,
     (void)n;
     if (self->at == data.samples)
         return LEAT_END;
-    if (self->at++ == 0 && data.bad)
-        return leat_error(LEAT_EDATA, "the first is bad");
+    if (self->at++ == 0 && data.broken)
+        return leat_error(LEAT_EIO, "the first is not read");
     *got = 1;
     return leat_sample_set(out[0], 0, LEAT_FLOAT32, 0, NULL, &value);
 }
@@ -145,10 +145,10 @@ START_TEST(a_token_is_of_the_data_that_the_last_setup_found)
     leat_token_init(&token);
     leat_token_init(&other);
     leat_data_layer *layer = create(0, 1);
-    data.bad = 1;
+    data.broken = 1;
     data.identity = 1;
-    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EDATA);
-    data.bad = 0;
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EIO);
+    data.broken = 0;
     data.identity = 2;
     ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
     ck_assert_int_eq(forward(layer), LEAT_OK);

@@ -74,7 +74,26 @@ static int try_next(leat_data_layer_group *group, const leat__batch_spec *spec,
     return LEAT_END;
 }
 
-int leat__group_find_shape(leat_data_layer_group *group,
+/*
+ * Whether another record may give the shape that the first one did not: its
+ * failure is for forward to return. With on_error FAIL setup takes options that
+ * do not fit the first record to fit none.
+ */
+static bool may_try_others(const leat_data_layer_group *group, bool resumes,
+                           int first)
+{
+    bool fails = group->options.values.on_error == LEAT_ON_ERROR_FAIL;
+    return first == LEAT_EDATA || (first == LEAT_EINVAL && (resumes || !fails));
+}
+
+/* Replacements come from both sides; FAIL wants the next batch's shape. */
+static bool has_neighbors(const leat_data_layer_group *group)
+{
+    return group->options.values.on_error != LEAT_ON_ERROR_FAIL &&
+           leat__data_reader_can_reread(group->reader);
+}
+
+int leat__group_find_shape(leat_data_layer_group *group, bool resumes,
                            const leat__batch_spec *spec, leat_sample *spare,
                            const leat_sample **out, leat__batch_shape *shape)
 {
@@ -85,13 +104,12 @@ int leat__group_find_shape(leat_data_layer_group *group,
     if (!first)
         first = leat__batch_spec_shape(spec, group->images.transformer, *out,
                                        shape);
-    if (group->options.values.on_error == LEAT_ON_ERROR_FAIL ||
-        (first != LEAT_EDATA && first != LEAT_EINVAL))
+    if (!may_try_others(group, resumes, first))
         return first;
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
     int status = LEAT_END;
-    if (leat__data_reader_can_reread(group->reader)) {
+    if (has_neighbors(group)) {
         *out = spare;
         for (int step = -1; step <= 1 && status == LEAT_END; step += 2)
             status = try_neighbors(group, step, spec, spare, shape);
