@@ -44,6 +44,12 @@ fail_room:
     return status;
 }
 
+size_t leat__batch_overhead(int size)
+{
+    return sizeof(leat__batch) +
+           (size_t)size * (sizeof(leat_provenance) + LEAT__KEY_MAX);
+}
+
 int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
                      size_t capacity, int size, bool is_lazy)
 {

@@ -135,6 +135,9 @@ typedef struct leat__batch {
                                    NULL: zeros */
 } leat__batch;
 
+/* The bytes that a batch of `size` samples takes beside those of its tops. */
+size_t leat__batch_overhead(int size);
+
 /*
  * A batch in `slab` (shared), whose memory is `lazy` if nothing has populated
  * it yet. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.

@@ -175,7 +175,8 @@ static int count_batches(const leat_data_layer_group *group,
     char readers[LEAT_READER_PATH_MAX + 80];
     const leat_data_layer_options *values = &group->options.values;
     size_t held = measure_readers(group, readers, sizeof(readers));
-    size_t each = group->room * (has_memory(group) ? 2 : 1) + shape->top_bytes;
+    size_t each = group->room * (has_memory(group) ? 2 : 1) + shape->top_bytes +
+                  leat__batch_overhead((int)values->batch_size);
     *limit = share_memory(group, held);
     if (!leat__autotune_count_batches(out, values->prefetch, each, *limit))
         return leat_error(LEAT_ELIMIT,

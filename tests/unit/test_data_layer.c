@@ -1,4 +1,5 @@
 /* What one layer delivers: shapes, values, types, modes, statistics. */
+#include "layer/batch.h"
 #include "support/layer_fixture.h"
 #include "support/suite.h"
 
@@ -357,7 +358,7 @@ START_TEST(memory_is_announced_and_limited)
     ck_assert_int_eq(stats.device_node, -1);
     ck_assert_int_eq(stats.peak.host, 5 * (1024 + 256));
     layer_fixture_close(&fixture);
-    options.max_memory = 3 * 1280;
+    options.max_memory = 3 * (1280 + leat__batch_overhead(4));
     fixture = layer_fixture_open(pipeline, &options);
     ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.memory.host, 3 * 1280);
@@ -385,7 +386,7 @@ static void fill_and_drain(layer_fixture *fixture, leat_stats *stats)
 START_TEST(an_automatic_prefetch_grows_to_its_limit_and_settles)
 {
     options.prefetch = LEAT_PREFETCH_AUTO;
-    options.max_memory = 7 * 1280;
+    options.max_memory = 7 * (1280 + leat__batch_overhead(4));
     options.caller_helps = LEAT_CALLER_HELPS_OFF;
     layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_stats stats = {.size = sizeof(stats)};
@@ -411,14 +412,14 @@ END_TEST
 
 START_TEST(a_limit_below_two_batches_is_refused)
 {
-    options.max_memory = 2 * 1280 - 1;
+    options.max_memory = 2 * (1280 + leat__batch_overhead(4)) - 1;
     leat_data_layer *layer;
     leat_blob *top;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
     leat_data_layer_destroy(layer);
-    options.max_memory = 2 * 1024 - 1;
+    options.max_memory = 2 * (1024 + leat__batch_overhead(4)) - 1;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_ELIMIT);
     leat_data_layer_destroy(layer);

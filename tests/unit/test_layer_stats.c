@@ -1,4 +1,5 @@
 /* Statistics tell apart what the threads, and forward, wait for. */
+#include "layer/batch.h"
 #include "support/layer_fixture.h"
 #include "support/scripted_source.h"
 #include "support/suite.h"
@@ -211,7 +212,8 @@ START_TEST(readers_memory_counts_against_max_memory)
     for (int missing = 0; missing <= 1; missing++) {
         leat_data_layer *layer;
         options.max_memory =
-            (size_t)(map.memory + batches / 2 - missing * batches / 4);
+            (size_t)(map.memory + batches / 2 - missing * batches / 4) +
+            2 * leat__batch_overhead(4);
         ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
                          LEAT_OK);
         int status = leat_data_layer_setup(layer, NULL, 0);
