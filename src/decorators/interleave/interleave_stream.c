@@ -246,7 +246,8 @@ static int fill_slot(leat__interleave *interleave, int i, int64_t epoch,
     int32_t element;
     memcpy(&index, bytes, sizeof(index));
     memcpy(&element, bytes + sizeof(index), sizeof(element));
-    if (element < -1 || index < 0 || element >= interleave->next_element ||
+    if (element < -1 || index < 0 || index > INT64_MAX / 2 ||
+        element >= interleave->next_element ||
         (!interleave->template &&
          interleave->next_element > interleave->map.decorator.nupstream))
         return bad_mark();
