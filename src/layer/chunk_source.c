@@ -285,20 +285,26 @@ static int seek(leat__chunk_source *source, const leat__position *start,
     return leat_reader_seek(source->reader, to, NULL);
 }
 
+/*
+ * To the beginning of its epoch, from where the records before it are read and
+ * dropped. A reader that cannot seek at all is at the beginning of the first.
+ */
+static int go_to_epoch(leat__chunk_source *source, const leat__position *start)
+{
+    const leat_position begin = {start->epoch, 0};
+    int status = leat_reader_seek(source->reader, begin, NULL);
+    leat__sampler_rewind(&source->sampler, start);
+    return status == LEAT_EUNSUPPORTED && start->epoch == 0 ? LEAT_OK : status;
+}
+
 void leat__chunk_source_go_to(leat__chunk_source *source,
                               const leat__position *start, leat_token *mark)
 {
     seed_generator(source, leat__sampler_before(&source->sampler, start));
-    if (start->position == 0 || !seek(source, start, mark))
-        return;
-    /* The records before it are read and dropped. */
-    const leat_position begin = {start->epoch, 0};
-    bool is_fresh = start->epoch == 0 && !mark;
-    int status =
-        is_fresh ? LEAT_OK : leat_reader_seek(source->reader, begin, NULL);
-    if (status == LEAT_EUNSUPPORTED && start->epoch == 0)
-        status = LEAT_OK;
-    leat__sampler_rewind(&source->sampler, start);
+    int status = start->position == 0 ? LEAT_OK : seek(source, start, mark);
+    if (status == LEAT_EUNSUPPORTED || status == LEAT_EINVAL ||
+        status == LEAT_END)
+        status = go_to_epoch(source, start);
     if (!status)
         return;
     source->stuck = status == LEAT_EUNSUPPORTED ? LEAT_END : status;

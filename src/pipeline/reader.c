@@ -89,7 +89,8 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     if (state->upstream || state->depth > 1)
         leat__reader_set_depths(reader, out, *got);
     *deferred = *got;
-    if (!state->defers)
+    /* Alone, one that defers is checked when its samples are completed. */
+    if (!state->defers || call.figures)
         status = leat__reader_check_samples(reader, status, out, got, deferred);
     if (call.figures)
         leat__reader_count_given(call.figures, out, *got);
@@ -390,6 +391,24 @@ bool leat__reader_can_probe(const leat_reader *reader)
     return LEAT__HAS(reader, may_block);
 }
 
+/* Of an operation that concerns no record. */
+static int check_operation(const leat_reader *reader, const char *operation,
+                           unsigned lines, int status)
+{
+    status = leat__reader_check_status(reader, operation, lines, status);
+    return status == LEAT_EDATA ? LEAT_EFORMAT : status;
+}
+
+/*
+ * Whether a seek that failed may have moved the reader, or one below it: then
+ * only another seek says where it is.
+ */
+static bool may_have_moved(int status, const leat_token *mark)
+{
+    return status < 0 && status != LEAT_EUNSUPPORTED &&
+           (status != LEAT_EINVAL || mark);
+}
+
 static int call_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
@@ -397,13 +416,17 @@ static int call_seek(leat_reader *reader, leat_position position,
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
-    int status = leat__reader_check_status(
-        reader, "seek", lines, reader->ops->seek(reader, position, mark));
+    int status = check_operation(reader, "seek", lines,
+                                 reader->ops->seek(reader, position, mark));
     leat__reader_call_end(&call);
-    if (status)
+    if (status && !may_have_moved(status, mark))
         return status;
-    state->status = LEAT_OK;
     drop_held(state);
+    if (status) {
+        keep(reader, status, NULL);
+        return status;
+    }
+    state->status = LEAT_OK;
     state->at = position;
     return LEAT_OK;
 }
@@ -463,8 +486,8 @@ int leat_reader_mark(leat_reader *reader, leat_token *token)
                           "returned yet: read them before the mark",
                           reader->ops->name, ahead);
     unsigned lines = leat__error_lines();
-    return leat__reader_check_status(reader, "mark", lines,
-                                     reader->ops->mark(reader, token));
+    return check_operation(reader, "mark", lines,
+                           reader->ops->mark(reader, token));
 }
 
 int leat_reader_save(leat_reader *reader, leat_token *token)
@@ -472,8 +495,8 @@ int leat_reader_save(leat_reader *reader, leat_token *token)
     if (!LEAT__HAS(reader, save))
         return unsupported(reader, "save its state");
     unsigned lines = leat__error_lines();
-    return leat__reader_check_status(reader, "save", lines,
-                                     reader->ops->save(reader, token));
+    return check_operation(reader, "save", lines,
+                           reader->ops->save(reader, token));
 }
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)
@@ -481,8 +504,8 @@ int leat_reader_restore(leat_reader *reader, leat_token *token)
     if (!LEAT__HAS(reader, restore))
         return unsupported(reader, "restore its state");
     unsigned lines = leat__error_lines();
-    int status = leat__reader_check_status(reader, "restore", lines,
-                                           reader->ops->restore(reader, token));
+    int status = check_operation(reader, "restore", lines,
+                                 reader->ops->restore(reader, token));
     if (status)
         return status;
     reader->state->status = LEAT_OK;

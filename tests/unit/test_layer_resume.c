@@ -1,4 +1,5 @@
 /* A resumed layer goes on as if it had never stopped. */
+#include "base/memory.h"
 #include "support/index_decorators.h"
 #include "support/layer_fixture.h"
 #include "support/suite.h"
@@ -399,6 +400,55 @@ START_TEST(caffes_generator_is_bound_to_its_world_size)
 }
 END_TEST
 
+/* The Nth allocation of a restore fails: no other samples come after it. */
+START_TEST(a_restore_that_finds_no_memory_is_an_error)
+{
+    static const char *const texts[] = {
+        "(range:50) (range:50,100) | chain | shuffle:7,seed=3",
+        "range:100 | shuffle:7,seed=3", "range:100 | shuffle:7,seed=3 | cache"};
+    leat_data_layer_options plain = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_top top = {.size = sizeof(top), .name = "value"};
+    leat_pipeline *chain;
+    leat_token token;
+    uint32_t expected = 0;
+    plain.top = &top;
+    plain.ntop = 1;
+    plain.batch_size = 5;
+    plain.workers = 1;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_pipeline_parse(&chain, texts[_i]), LEAT_OK);
+    int failed = 0;
+    for (int n = -1; n < 0 || failed == n; n++) {
+        leat_data_layer *layer;
+        ck_assert_int_eq(leat_data_layer_create(&layer, chain, &plain), 0);
+        ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+        for (int i = 0; i < 4 && n < 0; i++)
+            ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                             LEAT_OK);
+        if (n < 0)
+            ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+        leat__alloc_fail_at(n);
+        int status = n < 0 ? LEAT_OK : leat_data_layer_restore(layer, &token);
+        leat__alloc_fail_at(-1);
+        failed += status != LEAT_OK;
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+        if (status)
+            ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        uint32_t value;
+        memcpy(&value, leat_blob_cpu_data(leat_data_layer_top(layer, 0)),
+               sizeof(value));
+        expected = n < 0 ? value : expected;
+        ck_assert_uint_eq(value, expected);
+        leat_data_layer_destroy(layer);
+    }
+    ck_assert_int_gt(failed, 3);
+    leat_token_finish(&token);
+    leat_pipeline_unref(chain);
+}
+END_TEST
+
 START_TEST(a_cancelled_layer_lives_again_after_restore)
 {
     layer_fixture fixture = layer_fixture_open(pipeline, &options);
@@ -435,6 +485,8 @@ int main(void)
     tcase_add_test(tcase, a_token_of_no_place_is_refused_and_changes_nothing);
     tcase_add_test(tcase, another_seed_of_a_decorator_is_refused);
     tcase_add_test(tcase, caffes_generator_is_bound_to_its_world_size);
+    tcase_add_loop_test(tcase, a_restore_that_finds_no_memory_is_an_error, 0,
+                        3);
     tcase_add_test(tcase, a_cancelled_layer_lives_again_after_restore);
     return suite_run(suite);
 }

@@ -5,6 +5,8 @@
 #include "pipeline/reader_chain.h"
 #include "support/suite.h"
 
+#include <leat/decorators.h>
+
 #include <check.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -340,6 +342,37 @@ START_TEST(so_does_one_of_any_other_operation)
 }
 END_TEST
 
+/* LEAT_EDATA concerns a record, which these do not. */
+START_TEST(a_bad_record_is_no_error_of_other_operations)
+{
+    static const int of[] = {1, 3, 4, 5};
+    self.fails = LEAT_EDATA;
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(ask(of[i]), LEAT_EFORMAT);
+}
+END_TEST
+
+START_TEST(after_a_seek_that_failed_there_are_no_samples)
+{
+    static const struct {
+        int fails, status;
+    } cases[] = {{LEAT_EIO, LEAT_EIO},
+                 {LEAT_EDATA, LEAT_EFORMAT},
+                 {LEAT_EUNSUPPORTED, LEAT_OK},
+                 {LEAT_EINVAL, LEAT_OK}};
+    for (int i = 0; i < 4; i++) {
+        const leat_position at = {0, 3};
+        self.fails = cases[i].fails;
+        ck_assert_int_lt(leat_reader_seek(&self.reader, at, NULL), 0);
+        for (int way = 0; way < 2; way++)
+            ck_assert_int_eq(read_by(way), cases[i].status);
+        self.fails = LEAT_OK;
+        restart();
+        ck_assert_int_eq(read_by(0), LEAT_OK);
+    }
+}
+END_TEST
+
 START_TEST(a_wrong_number_of_samples_is_an_error)
 {
     for (int way = 0; way < WAYS; way++) {
@@ -403,6 +436,9 @@ START_TEST(so_it_is_of_any_other_operation)
         snprintf(line, sizeof(line), "%s returned -77,", names[what]);
         ck_assert_int_eq(ask(what), LEAT_ESTATE);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), line));
+        self.fails = LEAT_OK;
+        restart();
+        self.fails = -77;
     }
 }
 END_TEST
@@ -424,6 +460,67 @@ START_TEST(an_impossible_number_of_fields_is_an_error)
 }
 END_TEST
 
+static stub upstream;
+
+static int upstream_open(const leat_open *open, leat_reader **out)
+{
+    (void)open;
+    *out = &upstream.reader;
+    return LEAT_OK;
+}
+
+static int one_field(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    static const leat_field_spec field = {.name = "x", .dtype = LEAT_INT32};
+    (void)reader;
+    *out = &field;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int keep_all(void *user, const leat_sample *sample, int *keep)
+{
+    (void)user;
+    (void)sample;
+    *keep = 1;
+    return LEAT_OK;
+}
+
+/* Of one that defers, but not these samples, before they are used. */
+START_TEST(so_it_is_of_a_reader_below_another)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "upstream", .open = upstream_open};
+    static const int wrong[] = {0, -1, LEAT_MAX_FIELDS + 1, 1000000};
+    upstream = self;
+    upstream.reader = (leat_reader){.ops = &upstream.ops};
+    upstream.ops.fields = one_field;
+    upstream.ops.mark = NULL;
+    for (int i = 0; i < 4; i++) {
+        leat_pipeline *below, *above;
+        leat_reader *reader;
+        leat_sample sample;
+        leat_sample_init(&sample);
+        upstream.nfields = wrong[i];
+        ck_assert_int_eq(
+            leat_pipeline_create(&below, &type, NULL, NULL, NULL, NULL, 0),
+            LEAT_OK);
+        ck_assert_int_eq(
+            leat_pipeline_filter(&above, below, keep_all, NULL, 1, NULL),
+            LEAT_OK);
+        int status = leat_pipeline_open(above, &reader);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ESTATE);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "nfields"));
+        sample.nfields = 0;
+        leat_sample_finish(&sample);
+        leat_reader_close(reader);
+        leat_pipeline_unref(above);
+        leat_pipeline_unref(below);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reader");
@@ -432,11 +529,14 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_failure_without_a_line_gets_one);
     tcase_add_test(tcase, so_does_one_of_any_other_operation);
+    tcase_add_test(tcase, a_bad_record_is_no_error_of_other_operations);
+    tcase_add_test(tcase, after_a_seek_that_failed_there_are_no_samples);
     tcase_add_test(tcase, a_wrong_number_of_samples_is_an_error);
     tcase_add_test(tcase, an_error_concerns_a_sample_that_was_not_given);
     tcase_add_test(tcase, an_unknown_status_is_an_error);
     tcase_add_test(tcase, so_it_is_of_any_other_operation);
     tcase_add_test(tcase, an_impossible_number_of_fields_is_an_error);
+    tcase_add_test(tcase, so_it_is_of_a_reader_below_another);
     tcase_add_test(tcase, a_table_of_an_older_header_ends_earlier);
     tcase_add_test(tcase, read_at_without_count_is_no_random_access);
     tcase_add_test(tcase, no_samples_at_all_are_not_read);

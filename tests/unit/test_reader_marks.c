@@ -115,6 +115,8 @@ START_TEST(a_mark_cut_or_out_of_range_is_refused)
             LEAT_EINVAL);
         leat_token_finish(&token);
     }
+    ck_assert_int_eq(leat_reader_seek(scripted, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(scripted_read(0, 2), 3);
 }
 END_TEST

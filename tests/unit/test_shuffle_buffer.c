@@ -224,6 +224,37 @@ START_TEST(a_resume_of_a_stream_reads_from_the_oldest_on)
 }
 END_TEST
 
+/* The Nth allocation of a seek fails: no sample comes before another seek. */
+START_TEST(a_seek_that_fails_gives_no_samples)
+{
+    static order_epoch epoch, seen;
+    int failed = 0;
+    play(&epoch, 45, 20, 0);
+    for (int n = 0; failed == n; n++) {
+        leat_sample sample;
+        leat_reader *reader = order_open("plain:random,45 | shuffle:20,seed=7");
+        leat_sample_init(&sample);
+        leat__alloc_fail_at(n);
+        int status = leat_reader_seek(reader, (leat_position){0, 5}, NULL);
+        leat__alloc_fail_at(-1);
+        if (status) {
+            failed++;
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ENOMEM);
+            ck_assert_int_eq(
+                leat_reader_seek(reader, (leat_position){0, 5}, NULL), LEAT_OK);
+        }
+        seen.n = 0;
+        order_read(reader, ORDER_MAX, &seen);
+        ck_assert_int_eq(seen.n, 40);
+        ck_assert_mem_eq(seen.record, epoch.record + 5, 40 * sizeof(int));
+        leat_sample_finish(&sample);
+        leat_reader_close(reader);
+    }
+    ck_assert_int_gt(failed, 3);
+}
+END_TEST
+
 START_TEST(a_mark_that_is_none_is_refused)
 {
     static const int64_t states[][4] = {
@@ -432,6 +463,7 @@ int main(void)
     tcase_add_loop_test(all, streams_of_decorators_are_shuffled, 0, KINDS - 1);
     tcase_add_loop_test(all, marks_lead_back_to_what_is_held, 0, KINDS - 1);
     tcase_add_test(all, a_resume_of_a_stream_reads_from_the_oldest_on);
+    tcase_add_test(all, a_seek_that_fails_gives_no_samples);
     tcase_add_test(all, a_mark_that_is_none_is_refused);
     tcase_add_test(all, maps_that_leave_fields_out_are_shuffled);
     tcase_add_test(all, samples_are_appended_below_a_join);

@@ -125,6 +125,10 @@ struct leat_reader_ops {
      * position, as a filter: in the order of `mark`. It then always succeeds. A
      * decorator passes the epoch on with it, and any index: a mark has all that
      * leads to the position.
+     *
+     * After an error but LEAT_EUNSUPPORTED, or LEAT_EINVAL without a mark,
+     * leat calls no next before another seek. LEAT_EDATA, which concerns a
+     * record, becomes LEAT_EFORMAT here, as in `mark`, `save` and `restore`.
      */
     int (*seek)(leat_reader *reader, leat_position position, leat_token *mark);
 
