@@ -107,8 +107,9 @@ int leat__shuffle_make_slots(leat__shuffle_buffer *buffer)
     int status = leat_reader_fields(leat__shuffle_upstream(buffer), &spec, &n);
     if (status)
         return status;
+    /* One at least, for a reader that counts none and gives some. */
     if (buffer->count >= 0 && buffer->count < size)
-        size = buffer->count;
+        size = buffer->count > 0 ? buffer->count : 1;
     return leat__shuffle_slots_init(&buffer->slots, (int32_t)size, n);
 }
 
