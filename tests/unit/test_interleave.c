@@ -1,8 +1,10 @@
 /* interleave: some samples of each of several readers in turn. */
+#include "support/counted_source.h"
 #include "support/sequence_check.h"
 #include "support/suite.h"
 
 #include <leat.h>
+#include <leat/ext/reader.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -142,6 +144,35 @@ START_TEST(every_form_resumes_anywhere)
         if (!strstr(texts[i], "numbered"))
             sequence_settles(texts[i]);
     }
+}
+END_TEST
+
+/* Slot 0 comes after three numbers of the whole; its index is its first. */
+START_TEST(a_mark_of_an_index_near_two_to_the_sixty_three_is_refused)
+{
+    enum { INDEX_AT = 3 * sizeof(int64_t) };
+    static const int64_t most = INT64_MAX;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_token mark;
+    static sequence seen;
+    counted_source_register();
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline,
+                                         "(counted:9,form=stream) "
+                                         "(counted:9,first=1000,form=stream) | "
+                                         "interleave:cycle=2,block=2"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    sequence_read(&seen, reader, 1, 5);
+    leat_token_init(&mark);
+    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+    ck_assert_uint_gt(mark.size, INDEX_AT + sizeof(most));
+    memcpy(mark.bytes + INDEX_AT, &most, sizeof(most));
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),
+                     LEAT_EINVAL);
+    leat_token_finish(&mark);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
 }
 END_TEST
 
@@ -347,6 +378,8 @@ int main(void)
     tcase_add_test(tcase, tensorflows_orders);
     tcase_add_test(tcase, inputs_of_any_lengths);
     tcase_add_test(tcase, every_form_resumes_anywhere);
+    tcase_add_test(tcase,
+                   a_mark_of_an_index_near_two_to_the_sixty_three_is_refused);
     tcase_add_test(tcase, a_template_gives_what_its_readers_give);
     tcase_add_test(tcase, samples_and_sources_outlive_their_readers);
     tcase_add_test(tcase, ten_thousand_files_need_few_descriptors);

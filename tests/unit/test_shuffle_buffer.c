@@ -224,6 +224,90 @@ START_TEST(a_resume_of_a_stream_reads_from_the_oldest_on)
 }
 END_TEST
 
+/* Counts no samples, and gives three. */
+static int liar_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    static const leat_field_spec field = {.name = "x", .dtype = LEAT_INT32};
+    (void)reader;
+    *out = &field;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int liar_next(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    static const int32_t value = 7;
+    static int given;
+    (void)reader;
+    (void)n;
+    if (given++ == 3)
+        return LEAT_END;
+    *got = 1;
+    return leat_sample_set(out[0], out[0]->nfields, LEAT_INT32, 0, NULL,
+                           &value);
+}
+
+static int liar_seek(leat_reader *reader, leat_position position,
+                     leat_token *mark)
+{
+    (void)reader;
+    (void)position;
+    (void)mark;
+    return LEAT_OK;
+}
+
+static void liar_stop(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static int liar_count(leat_reader *reader, int64_t *out)
+{
+    (void)reader;
+    *out = 0;
+    return LEAT_OK;
+}
+
+static int liar_open(const leat_open *open, leat_reader **out)
+{
+    static const leat_reader_ops ops = {.size = sizeof(ops),
+                                        .name = "liar",
+                                        .fields = liar_fields,
+                                        .next = liar_next,
+                                        .seek = liar_seek,
+                                        .cancel = liar_stop,
+                                        .close = liar_stop,
+                                        .count = liar_count};
+    static leat_reader liar = {.ops = &ops};
+    (void)open;
+    *out = &liar;
+    return LEAT_OK;
+}
+
+START_TEST(a_reader_that_counts_none_may_give_some)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "liar", .open = liar_open};
+    const leat_shuffle_options options = {.size = sizeof(options), .buffer = 5};
+    leat_pipeline *liar, *shuffled;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(
+        leat_pipeline_create(&liar, &type, NULL, NULL, NULL, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_shuffle(&shuffled, liar, &options), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(shuffled, &reader), LEAT_OK);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(shuffled);
+    leat_pipeline_unref(liar);
+}
+END_TEST
+
 /* The Nth allocation of a seek fails: no sample comes before another seek. */
 START_TEST(a_seek_that_fails_gives_no_samples)
 {
@@ -463,6 +547,7 @@ int main(void)
     tcase_add_loop_test(all, streams_of_decorators_are_shuffled, 0, KINDS - 1);
     tcase_add_loop_test(all, marks_lead_back_to_what_is_held, 0, KINDS - 1);
     tcase_add_test(all, a_resume_of_a_stream_reads_from_the_oldest_on);
+    tcase_add_test(all, a_reader_that_counts_none_may_give_some);
     tcase_add_test(all, a_seek_that_fails_gives_no_samples);
     tcase_add_test(all, a_mark_that_is_none_is_refused);
     tcase_add_test(all, maps_that_leave_fields_out_are_shuffled);
