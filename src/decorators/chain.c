@@ -149,6 +149,18 @@ static void divide_positions(const leat__index_map *map,
     }
 }
 
+/* Moves an upstream reader. Where a failed seek has left it is not known. */
+static int seek_upstream(chain_reader *chain, int i, leat_position to,
+                         leat_token *mark)
+{
+    int64_t begin = chain->begin[i];
+    chain->begin[i] = -1;
+    int status = leat_reader_seek(chain->map.decorator.upstream[i], to, mark);
+    if (status == LEAT_EUNSUPPORTED)
+        chain->begin[i] = begin;
+    return status;
+}
+
 /* Goes to the begin of the current reader's epoch, unless it is there. */
 static int begin_reader(chain_reader *chain)
 {
@@ -158,8 +170,7 @@ static int begin_reader(chain_reader *chain)
     if (chain->has_begun)
         return LEAT_OK;
     if (chain->begin[current] != first.epoch)
-        status = leat_reader_seek(chain->map.decorator.upstream[current], first,
-                                  NULL);
+        status = seek_upstream(chain, current, first, NULL);
     if (status)
         return status;
     chain->begin[current] = -1;
@@ -243,13 +254,11 @@ static int chain_materialize(leat_reader *reader, leat_sample *const out[],
 static int go_to(chain_reader *chain, int current, leat_position from,
                  leat_token *mark)
 {
-    int status =
-        leat_reader_seek(chain->map.decorator.upstream[current], from, mark);
+    int status = seek_upstream(chain, current, from, mark);
     if (status)
         return status;
     chain->map.next.epoch = from.epoch;
     chain->current = current;
-    chain->begin[current] = -1;
     chain->has_begun = true;
     chain->taken = from.index;
     return LEAT_OK;
@@ -267,8 +276,8 @@ static int begin_epoch(chain_reader *chain, int64_t epoch)
         int reader = (chain->current + i) % decorator->nupstream;
         if (chain->begin[reader] == epoch)
             continue;
-        int status = leat_reader_seek(decorator->upstream[reader],
-                                      (leat_position){epoch, 0}, NULL);
+        int status =
+            seek_upstream(chain, reader, (leat_position){epoch, 0}, NULL);
         if (status && (status == LEAT_EUNSUPPORTED || reader == 0))
             return status;
         chain->begin[reader] = status ? -1 : epoch;
