@@ -84,22 +84,34 @@ int leat__decorator_can_seek(leat_reader *reader)
     return can;
 }
 
+/*
+ * Saves or restores each upstream reader. One without an identity adds nothing,
+ * and hides no other, which may have one, or may not be resumed at all.
+ */
+static int call_each(const leat__decorator *decorator, leat_token *token,
+                     int (*call)(leat_reader *, leat_token *))
+{
+    char line[LEAT__ERROR_MAX];
+    bool lacks_one = false;
+    for (int i = 0; i < decorator->nupstream; i++) {
+        int status = call(decorator->upstream[i], token);
+        if (status && status != LEAT_EUNSUPPORTED)
+            return status;
+        if (status && !lacks_one)
+            leat__error_save(line);
+        lacks_one |= status != LEAT_OK;
+    }
+    return lacks_one ? leat_error(LEAT_EUNSUPPORTED, "%s", line) : LEAT_OK;
+}
+
 int leat__decorator_save(leat_reader *reader, leat_token *token)
 {
-    const leat__decorator *decorator = decorator_of(reader);
-    int status = LEAT_OK;
-    for (int i = 0; i < decorator->nupstream && !status; i++)
-        status = leat_reader_save(decorator->upstream[i], token);
-    return status;
+    return call_each(decorator_of(reader), token, leat_reader_save);
 }
 
 int leat__decorator_restore(leat_reader *reader, leat_token *token)
 {
-    const leat__decorator *decorator = decorator_of(reader);
-    int status = LEAT_OK;
-    for (int i = 0; i < decorator->nupstream && !status; i++)
-        status = leat_reader_restore(decorator->upstream[i], token);
-    return status;
+    return call_each(decorator_of(reader), token, leat_reader_restore);
 }
 
 int leat__decorator_may_block(leat_reader *reader)

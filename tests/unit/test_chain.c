@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "support/order_check.h"
 #include "support/suite.h"
 
@@ -6,7 +7,9 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const kinds[] = {"random", "counted", "seekable",
                                     "sequential", "marked"};
@@ -195,6 +198,114 @@ START_TEST(code_makes_what_the_text_makes)
 }
 END_TEST
 
+/* The Nth allocation of a seek fails, in the first input or the second. */
+START_TEST(after_a_seek_that_failed_the_beginning_is_found)
+{
+    leat_reader *reader = order_open("(range:40 | batch:3 | unbatch) "
+                                     "(range:40,80 | batch:3 | unbatch) | "
+                                     "chain");
+    leat_token mark;
+    leat_sample sample;
+    int64_t skipped;
+    const int at = _i ? 44 : 5;
+    int failed = 0;
+    leat_token_init(&mark);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_skip(reader, at, &skipped), LEAT_OK);
+    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+    leat_reader_close(reader);
+    for (int n = 0; failed == n; n++) {
+        reader = order_open("(range:40 | batch:3 | unbatch) "
+                            "(range:40,80 | batch:3 | unbatch) | chain");
+        mark.cursor = 0;
+        leat__alloc_fail_at(n);
+        int status = leat_reader_seek(reader, (leat_position){0, at}, &mark);
+        leat__alloc_fail_at(-1);
+        failed += status != LEAT_OK;
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
+        for (int k = 0; k < 80; k++) {
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+            ck_assert_int_eq(*(const int64_t *)sample.field[0].data, k);
+        }
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+        leat_reader_close(reader);
+    }
+    ck_assert_int_gt(failed, 0);
+    leat_sample_finish(&sample);
+    leat_token_finish(&mark);
+}
+END_TEST
+
+static int end_at_once(void *user, leat_sample *sample)
+{
+    (void)user;
+    (void)sample;
+    return LEAT_END;
+}
+
+/* A chain of a callback, which nothing identifies, and another. */
+static leat_reader *open_after_callback(const char *text,
+                                        const leat_field_spec *field)
+{
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = field,
+                                      .nfields = 1,
+                                      .next = end_at_once};
+    leat_pipeline *upstream[2], *chain;
+    leat_reader *reader;
+    ck_assert_int_eq(leat_pipeline_callback(&upstream[0], &callbacks, NULL),
+                     LEAT_OK);
+    upstream[1] = order_parse(text);
+    ck_assert_int_eq(leat_pipeline_chain(&chain, upstream, 2), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(chain, &reader), LEAT_OK);
+    leat_pipeline_unref(chain);
+    leat_pipeline_unref(upstream[0]);
+    leat_pipeline_unref(upstream[1]);
+    return reader;
+}
+
+static void write_lines(const char *path, const char *lines)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(lines, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(an_input_without_identity_hides_no_other)
+{
+    static const leat_field_spec value = {.name = "value", .dtype = LEAT_INT64};
+    static const leat_field_spec line = {
+        .name = "line", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
+    char path[] = "/tmp/leat-chain-XXXXXX", text[64];
+    int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    close(file);
+    snprintf(text, sizeof(text), "text:%s", path);
+    leat_token token;
+    leat_token_init(&token);
+    leat_reader *reader =
+        open_after_callback("(range:5) (range:5) | merge", &value);
+    ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_ESTATE);
+    leat_reader_close(reader);
+    token.size = 0;
+    for (int other = 0; other < 2; other++) {
+        write_lines(path, other ? "another" : "one");
+        reader = open_after_callback(text, &line);
+        if (!other)
+            ck_assert_int_eq(leat_reader_save(reader, &token),
+                             LEAT_EUNSUPPORTED);
+        token.cursor = 0;
+        ck_assert_int_eq(leat_reader_restore(reader, &token),
+                         other ? LEAT_EINVAL : LEAT_EUNSUPPORTED);
+        leat_reader_close(reader);
+    }
+    leat_token_finish(&token);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("chain");
@@ -209,6 +320,9 @@ int main(void)
     tcase_add_test(all, shapes_may_differ);
     tcase_add_test(all, types_and_names_may_not);
     tcase_add_test(all, no_mark_leads_out_of_it);
+    tcase_add_loop_test(all, after_a_seek_that_failed_the_beginning_is_found, 0,
+                        2);
+    tcase_add_test(all, an_input_without_identity_hides_no_other);
     tcase_add_test(all, code_makes_what_the_text_makes);
     suite_add_tcase(suite, all);
     return suite_run(suite);
