@@ -441,6 +441,49 @@ START_TEST(what_it_holds_is_reported_and_has_a_limit)
 }
 END_TEST
 
+/* A hundred and fifty of 8 bytes, and then of 80,000. */
+static int give_growing(void *user, leat_sample *sample)
+{
+    static const char bytes[80000];
+    int *given = user;
+    const int64_t size = ++*given > 150 ? (int64_t)sizeof(bytes) : 8;
+    return leat_sample_set(sample, 0, LEAT_BYTES, 1, &size, bytes);
+}
+
+START_TEST(samples_that_grow_meet_the_limit_too)
+{
+    const leat_field_spec field = {
+        .name = "x", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .next = give_growing};
+    const leat_shuffle_options shuffle = {.size = sizeof(shuffle),
+                                          .buffer = 100};
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *growing, *shuffled;
+    leat_reader *reader;
+    leat_sample sample;
+    int given = 0, status = LEAT_OK;
+    leat_sample_init(&sample);
+    options.max_memory = 1000000;
+    ck_assert_int_eq(leat_pipeline_callback(&growing, &callbacks, &given),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_shuffle(&shuffled, growing, &shuffle),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(shuffled, &options, &reader),
+                     LEAT_OK);
+    while (!status && given < 1000)
+        status = leat_reader_next(reader, &sample);
+    ck_assert_msg(status == LEAT_ELIMIT, "%s", leat_last_error());
+    ck_assert_int_lt(given, 200);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(shuffled);
+    leat_pipeline_unref(growing);
+}
+END_TEST
+
 /* Of bounded samples; the marks of a stream, too. */
 START_TEST(nothing_is_allocated_in_the_steady_state)
 {
@@ -553,6 +596,7 @@ int main(void)
     tcase_add_test(all, maps_that_leave_fields_out_are_shuffled);
     tcase_add_test(all, samples_are_appended_below_a_join);
     tcase_add_test(all, what_it_holds_is_reported_and_has_a_limit);
+    tcase_add_test(all, samples_that_grow_meet_the_limit_too);
     tcase_add_loop_test(all, nothing_is_allocated_in_the_steady_state, 0,
                         KINDS - 1);
     tcase_add_test(all, filling_it_is_reported_every_ten_seconds);

@@ -206,7 +206,10 @@ static int exchange_some(leat__shuffle_buffer *buffer, leat_sample *const out[],
     n = buffer->slots.nbad > 0      ? 1
         : n < LEAT__SHUFFLE_AT_ONCE ? n
                                     : LEAT__SHUFFLE_AT_ONCE;
-    int status = read_inputs(buffer, out, n, &some, &input);
+    /* What the last ones have left: an error would concern none of them. */
+    int status = leat__shuffle_check_memory(buffer);
+    if (!status)
+        status = read_inputs(buffer, out, n, &some, &input);
     for (int i = 0; !status && i < some; i++) {
         slot[i] = draw(buffer);
         leat__shuffle_slots_expect(&buffer->slots, slot[i]);
