@@ -202,6 +202,26 @@ START_TEST(a_template_gives_what_its_readers_give)
 END_TEST
 
 /* Samples that are used after their readers were closed. */
+START_TEST(a_template_of_readers_that_cannot_be_resumed_says_so)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_token token;
+    leat_token_init(&token);
+    counted_source_register();
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline, "numbered:3 | interleave:((counted:{}) "
+                                       "(counted:5) | merge)"),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_ESTATE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "merge"));
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(samples_and_sources_outlive_their_readers)
 {
     enum { ALL = 66 };
@@ -381,6 +401,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_mark_of_an_index_near_two_to_the_sixty_three_is_refused);
     tcase_add_test(tcase, a_template_gives_what_its_readers_give);
+    tcase_add_test(tcase, a_template_of_readers_that_cannot_be_resumed_says_so);
     tcase_add_test(tcase, samples_and_sources_outlive_their_readers);
     tcase_add_test(tcase, ten_thousand_files_need_few_descriptors);
     tcase_add_test(tcase, errors_come_in_their_turn);

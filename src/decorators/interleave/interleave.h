@@ -38,6 +38,7 @@ typedef struct leat__interleave_template {
     size_t name_size;
     leat_sample sample; /* of the name */
     leat__source_names sources;
+    char *unsaved; /* why no run resumes from its readers; NULL: it does */
 } leat__interleave_template;
 
 typedef struct leat__interleave {
@@ -66,6 +67,9 @@ void leat__interleave_close(leat_reader *reader);
 /* Opens the first element, whose fields are those of all. */
 int leat__template_begin(leat__interleave *interleave, const leat_open *open);
 void leat__template_finish(leat__interleave *interleave);
+
+/* The names' identity. LEAT_ESTATE: no run can be resumed from its readers. */
+int leat__template_save(leat_reader *reader, leat_token *token);
 
 /* Fills an empty slot with the next element. LEAT_END: there is none;
  * LEAT_EDATA: its name or its opening is bad, and the next call passes it by.

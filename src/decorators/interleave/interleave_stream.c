@@ -357,13 +357,13 @@ static void template_cancel(leat_reader *reader)
     .fields = leat__interleave_fields, .next = interleave_next,                \
     .seek = interleave_seek, .close = leat__interleave_close,                  \
     .skip = interleave_skip, .can_seek = leat__reader_no,                      \
-    .mark = interleave_mark, .save = leat__decorator_save,                     \
-    .restore = interleave_restore
+    .mark = interleave_mark, .restore = interleave_restore
 
 const leat_reader_ops leat__interleave_stream_ops = {
     STREAM_OPS,
     .cancel = leat__decorator_cancel,
     .materialize = interleave_materialize,
+    .save = leat__decorator_save,
     .may_block = leat__decorator_may_block,
 };
 
@@ -375,5 +375,6 @@ static int64_t template_memory(leat_reader *reader)
 const leat_reader_ops leat__interleave_template_ops = {
     STREAM_OPS,
     .cancel = template_cancel,
+    .save = leat__template_save,
     .memory = template_memory,
 };

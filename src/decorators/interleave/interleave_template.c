@@ -318,6 +318,30 @@ static int create(leat__interleave *interleave, const leat_open *open)
     return made->ahead ? status : LEAT_ENOMEM;
 }
 
+/* A pipeline that no run can be resumed from says so when it is saved. */
+static int note_unsaved(template *made, leat_reader *first)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_reader_save(first, &token);
+    leat_token_finish(&token);
+    if (status != LEAT_ESTATE)
+        return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
+    made->unsaved = leat__alloc(LEAT__ERROR_MAX);
+    if (!made->unsaved)
+        return LEAT_ENOMEM;
+    leat__error_save(made->unsaved);
+    return LEAT_OK;
+}
+
+int leat__template_save(leat_reader *reader, leat_token *token)
+{
+    const leat__interleave *interleave = (const leat__interleave *)reader;
+    const char *unsaved = interleave->template->unsaved;
+    return unsaved ? leat_error(LEAT_ESTATE, "%s", unsaved)
+                   : leat__decorator_save(reader, token);
+}
+
 int leat__template_begin(leat__interleave *interleave, const leat_open *open)
 {
     int status = create(interleave, open);
@@ -332,6 +356,9 @@ int leat__template_begin(leat__interleave *interleave, const leat_open *open)
                           leat__reader_text(names_of(interleave)));
     if (first->status)
         return leat_error(first->status, "%s", first->line);
+    status = note_unsaved(made, first->reader);
+    if (status)
+        return status;
     return leat__field_list_merge_all(&interleave->fields, "interleave",
                                       &first->reader, 1);
 }
@@ -347,6 +374,7 @@ void leat__template_finish(leat__interleave *interleave)
         leat__free(made->ahead[i].line);
     leat__free(made->ahead);
     leat__free(made->name);
+    leat__free(made->unsaved);
     leat_sample_finish(&made->sample);
     leat__source_names_finish(&made->sources);
     pthread_mutex_destroy(&made->lock);
