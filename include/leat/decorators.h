@@ -346,7 +346,8 @@ LEAT_API int leat_mix_options_init(leat_mix_options *options);
  * epoch is that of the even order.
  *
  * Over random access mix has it, too. Else an input's end is found when it is
- * drawn, and inputs are at most 32. `options` may be NULL.
+ * drawn, and inputs are at most 32; a resume token of one is refused by the
+ * other. `options` may be NULL.
  */
 LEAT_API int leat_pipeline_mix(leat_pipeline **out,
                                leat_pipeline *const upstream[], int n,

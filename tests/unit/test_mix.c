@@ -1,9 +1,11 @@
 /* mix: samples of several readers, each as often as it weighs. */
 #include "decorators/mix/draw_table.h"
+#include "support/counted_source.h"
 #include "support/sequence_check.h"
 #include "support/suite.h"
 
 #include <leat.h>
+#include <leat/ext/reader.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -263,6 +265,36 @@ START_TEST(every_form_resumes_anywhere)
 }
 END_TEST
 
+/* Over streams an input's end is found when it is drawn. */
+START_TEST(a_token_of_the_other_form_is_refused)
+{
+    static const char *const text[] = {
+        "(counted:9) (counted:9,first=1000) | mix:7,3",
+        "(counted:9,form=stream) (counted:9,first=1000) | mix:7,3"};
+    leat_reader *reader[2];
+    counted_source_register();
+    for (int i = 0; i < 2; i++) {
+        leat_pipeline *pipeline;
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text[i]), LEAT_OK);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader[i]), LEAT_OK);
+        leat_pipeline_unref(pipeline);
+    }
+    for (int i = 0; i < 2; i++) {
+        leat_token token;
+        leat_token_init(&token);
+        int saved = leat_reader_save(reader[i], &token);
+        ck_assert(saved == LEAT_OK || saved == LEAT_EUNSUPPORTED);
+        ck_assert_int_eq(leat_reader_restore(reader[1 - i], &token),
+                         LEAT_EINVAL);
+        token.cursor = 0;
+        ck_assert_int_eq(leat_reader_restore(reader[i], &token), saved);
+        leat_token_finish(&token);
+    }
+    for (int i = 0; i < 2; i++)
+        leat_reader_close(reader[i]);
+}
+END_TEST
+
 START_TEST(a_zip_and_a_mixture_over_mixtures)
 {
     sequence_holds("((counted:50,bad=3,form=deferred) (counted:50,first=1000) |"
@@ -380,6 +412,7 @@ int main(void)
     tcase_add_test(tcase, dropping_gives_every_sample_once);
     tcase_add_test(tcase, repeating_begins_passes_of_other_epochs);
     tcase_add_test(tcase, every_form_resumes_anywhere);
+    tcase_add_test(tcase, a_token_of_the_other_form_is_refused);
     tcase_add_test(tcase, a_zip_and_a_mixture_over_mixtures);
     tcase_add_test(tcase, what_cannot_be_mixed_is_refused);
     tcase_add_test(tcase, shapes_that_differ_vary);

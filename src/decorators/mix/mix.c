@@ -211,6 +211,34 @@ static int plan_epoch(leat__mix *mix)
     return status;
 }
 
+int leat__mix_save(leat_reader *reader, leat_token *token)
+{
+    const unsigned char is_stream = reader->ops == &leat__mix_stream_ops;
+    int status = leat__decorator_save(reader, token);
+    if (status && status != LEAT_EUNSUPPORTED)
+        return status;
+    int put = leat_token_put(token, &is_stream, sizeof(is_stream));
+    return put ? put : status;
+}
+
+int leat__mix_restore(leat_reader *reader, leat_token *token)
+{
+    const unsigned char is_stream = reader->ops == &leat__mix_stream_ops;
+    unsigned char was_stream;
+    int status = leat__index_map_restore(reader, token);
+    if (status && status != LEAT_EUNSUPPORTED)
+        return status;
+    int got = leat_token_get(token, &was_stream, sizeof(was_stream));
+    if (got)
+        return got;
+    return was_stream == is_stream
+               ? status
+               : leat_error(LEAT_EINVAL,
+                            "mix: the resume token is of inputs "
+                            "of which %s random access",
+                            was_stream ? "not all had" : "all had");
+}
+
 static const leat_reader_ops mix_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "mix",
@@ -222,8 +250,8 @@ static const leat_reader_ops mix_ops = {
     .count = leat__index_map_count,
     .read_at = leat__index_map_read_at,
     .advise = leat__index_map_advise,
-    .save = leat__decorator_save,
-    .restore = leat__index_map_restore,
+    .save = leat__mix_save,
+    .restore = leat__mix_restore,
     .may_block = leat__decorator_may_block,
     .memory = leat__mix_memory,
 };

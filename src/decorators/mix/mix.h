@@ -53,6 +53,11 @@ int leat__mix_fields(leat_reader *reader, const leat_field_spec **out, int *n);
 int64_t leat__mix_memory(leat_reader *reader);
 void leat__mix_close(leat_reader *reader);
 
+/* The upstream readers', and which form it is: an epoch's length differs. */
+int leat__mix_save(leat_reader *reader, leat_token *token);
+/* LEAT_EINVAL: what was saved is of the other form. */
+int leat__mix_restore(leat_reader *reader, leat_token *token);
+
 /* Adds a phase in which inputs are left out. Errors: those of draw tables. */
 int leat__mix_add_phase(leat__mix *mix, const bool ended[]);
 

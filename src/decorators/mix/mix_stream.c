@@ -221,7 +221,7 @@ static int mix_seek(leat_reader *reader, leat_position position,
 
 static int mix_restore(leat_reader *reader, leat_token *token)
 {
-    int status = leat__index_map_restore(reader, token);
+    int status = leat__mix_restore(reader, token);
     return status ? status : begin_epoch(mix_of(reader));
 }
 
@@ -237,7 +237,7 @@ const leat_reader_ops leat__mix_stream_ops = {
     .skip = mix_skip,
     .can_seek = leat__reader_no,
     .mark = mix_mark,
-    .save = leat__decorator_save,
+    .save = leat__mix_save,
     .restore = mix_restore,
     .may_block = leat__decorator_may_block,
     .memory = leat__mix_memory,
