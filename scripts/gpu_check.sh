@@ -170,17 +170,55 @@ summary() {
     fi
 }
 
+# is_running PID: in one of its threads. What a process had of a GPU is given back
+# before the last of them is a zombie.
+is_running() {
+    local stat line
+    for stat in "/proc/$1"/task/*/stat; do
+        { read -r line <"$stat"; } 2>/dev/null || continue
+        [[ ${line##*) } == [ZX]* ]] || return 0
+    done
+    return 1
+}
+
+# end_leftovers MARK: kills what has this mark in its environment, and waits until it
+# is gone, so that nothing of a stage uses the GPU beside the next. timeout signals a
+# group of processes, and a test, or the timeout before it, has one of its own.
+end_leftovers() {
+    local folder words pid pids=() until=$((SECONDS + 10)) IFS=$'\n'
+    for folder in /proc/[0-9]*; do
+        pid=${folder#/proc/}
+        { mapfile -d '' -t words <"$folder/environ"; } 2>/dev/null || continue
+        [[ $IFS${words[*]}$IFS == *"${IFS}LEAT_GPU_STAGE=$1$IFS"* ]] || continue
+        kill -KILL "$pid" 2>/dev/null || continue
+        pids+=("$pid")
+    done
+    for pid in "${pids[@]}"; do
+        while is_running "$pid"; do
+            [ $SECONDS -lt $until ] || { stuck=$pid && return; }
+            sleep 0.05
+        done
+    done
+    [ ${#pids[@]} -eq 0 ] || end_leftovers "$1"
+}
+
 # run_stage STAGE: with its time, at most that which is left of the whole.
 run_stage() {
-    local stage=$1 in=$work/$1 begin=$SECONDS status=0 result
+    local stage=$1 in=$work/$1 begin=$SECONDS seconds=0 status=0 result
     local limit=${LEAT_GPU_CHECK_LIMIT:-${limits[$1]}}
     [ $((deadline - SECONDS)) -ge "$limit" ] || limit=$((deadline - SECONDS))
     mkdir -p "$in"
-    if [ "$limit" -lt 1 ]; then
+    : >"$in/log"
+    if [ -n "$stuck" ]; then
+        status=1
+        echo "not run: process $stuck of an earlier stage does not end" >"$in/reason"
+    elif [ "$limit" -lt 1 ]; then
         status=124 limit=0
     else
-        timeout -k 5 "$limit" "$here/gpu_stages.sh" "$stage" "$bundle" "$in" \
-            $quick 3>&1 >"$in/log" 2>&1 </dev/null || status=$?
+        LEAT_GPU_STAGE=$$.$stage timeout -k 5 "$limit" "$here/gpu_stages.sh" "$stage" \
+            "$bundle" "$in" $quick 3>&1 >"$in/log" 2>&1 </dev/null || status=$?
+        seconds=$((SECONDS - begin))
+        end_leftovers "$$.$stage"
     fi
     case $status in
     0) result=passed ;;
@@ -199,15 +237,16 @@ run_stage() {
         $(<"$in/thresholds") == *'"met": false'* ]]; then
         result=missed
     fi
-    write_json "$stage" "$result" $((SECONDS - begin)) "$limit"
+    write_json "$stage" "$result" $seconds "$limit"
     { echo "== $stage: $result" && cat "$in/log"; } >>"$folder/log"
     printf '%-9s  %-9s %4d of %3d s  %s\n' "$result" "$stage" \
-        $((SECONDS - begin)) "$limit" "$(summary "$stage")"
+        $seconds "$limit" "$(summary "$stage")"
     rm -rf "$in"
     results+=("$result")
 }
 
 results=()
+stuck= # a process that does not end, beside which no figure is one
 for stage in "${selected[@]}"; do
     run_stage "$stage"
 done
