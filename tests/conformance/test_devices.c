@@ -9,10 +9,7 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define BYTES ((size_t)10000)
 #define BATCHES 400
@@ -20,6 +17,7 @@
 
 static const char *const usual[] = {"cpu", "late:0", "late:1"};
 static const char *const *names = usual;
+static int nnames = (int)(sizeof(usual) / sizeof(usual[0]));
 
 static leat_device *device;
 static const leat_device_ops *ops;
@@ -451,11 +449,11 @@ START_TEST(a_device_that_describes_itself_has_versions)
 }
 END_TEST
 
-static int find_all(int n)
+static int find_all(void)
 {
     leat_device *found;
     late_device_register();
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < nnames; i++) {
         if (leat_device_find(&found, names[i]) == LEAT_OK)
             continue;
         printf("skipped: %s\n", leat_last_error());
@@ -464,27 +462,14 @@ static int find_all(int n)
     return 0;
 }
 
-/* In a process of its own: Check forks, and few devices survive a fork. */
-static int check_names(int n)
-{
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0)
-        exit(find_all(n));
-    int status;
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-        return EXIT_FAILURE;
-    return WEXITSTATUS(status);
-}
-
 int main(int argc, char **argv)
 {
-    int n = (int)(sizeof(usual) / sizeof(usual[0]));
     if (argc > 1) {
         names = (const char *const *)argv + 1;
-        n = argc - 1;
+        nnames = argc - 1;
     }
-    int absent = check_names(n);
+    int n = nnames;
+    int absent = suite_look_first(find_all);
     if (absent)
         return absent;
     Suite *suite = suite_create("devices");

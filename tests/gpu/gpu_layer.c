@@ -1,11 +1,9 @@
 #include "gpu_layer.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { IMAGES = 97, CHANNELS = 3, SIDE = 36, CROP = 28 };
 
@@ -205,21 +203,13 @@ static int find_all(void)
     return 0;
 }
 
-/* In a process of its own: Check forks, and few devices survive a fork. */
 int gpu_take_devices(int argc, char **argv)
 {
     if (argc > 1) {
         names = (const char *const *)argv + 1;
         nnames = argc - 1;
     }
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0)
-        exit(find_all());
-    int status;
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-        return EXIT_FAILURE;
-    return WEXITSTATUS(status);
+    return suite_look_first(find_all);
 }
 
 const char *gpu_device(int i)
