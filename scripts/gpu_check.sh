@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What only a machine with an NVIDIA GPU can show, in stages:
-#   tests      the GPU tests                      105 s at most
-#   sanitizer  these again under compute-sanitizer  105 s
+#   tests      the GPU tests                      120 s at most
+#   sanitizer  these again under compute-sanitizer  120 s
 #   bytes      the tool's dumps beside the CPU's     45 s
 #   kernels    bench_kernel                          30 s
 #   h2d        bench h2d                             75 s
-#   layers     bench layer of four workloads         75 s
-#   graphs     the tests of CUDA graphs              35 s
+#   layers     bench layer of four workloads        120 s
+#   graphs     the tests of CUDA graphs              40 s
 #   gpu_check.sh [--only STAGE,...] [BUNDLE [FOLDER]]
 # Each stage runs in a process of its own, writes FOLDER/<gpu>/STAGE.json when it
 # ends, and says in one line how it ended; one that fails or hangs does not stop the
@@ -21,8 +21,8 @@ set -eu
 export LC_ALL=C
 
 stages=(tests sanitizer bytes kernels h2d layers graphs)
-declare -A limits=([tests]=105 [sanitizer]=105 [bytes]=45 [kernels]=30 [h2d]=75
-    [layers]=75 [graphs]=35)
+declare -A limits=([tests]=120 [sanitizer]=120 [bytes]=45 [kernels]=30 [h2d]=75
+    [layers]=120 [graphs]=40)
 
 fail() {
     echo "gpu_check.sh: $1" >&2
@@ -95,7 +95,7 @@ quick=false
 [ "${LEAT_GPU_CHECK-}" != quick ] || quick=true
 
 # Of all stages; what comes before them counts, too.
-total=470
+total=550
 [ -z "${LEAT_GPU_CHECK_LIMIT-}" ] || total=$((8 * LEAT_GPU_CHECK_LIMIT))
 deadline=$((SECONDS + total))
 

@@ -73,9 +73,12 @@ judge() {
         "$1" "${2:-null}" "${way/-/_}" "$4" "$5" $met)"
 }
 
-# run_test LINE [COMMAND...]: behind COMMAND; its status.
+# run_test LINE [COMMAND...]: after COMMAND; its status. A process for each of a
+# program's tests, as Check has it, would take a second or more to start CUDA, times
+# ninety; only those that kill a process need that, which have _faults in their names.
+# Check prints a line after each of them, so that it is known which one hangs.
 run_test() {
-    local words=() item program
+    local words=() item program fork=no
     for item in $1; do
         case $item in
         bin/* | data/*) item=$bundle/$item ;;
@@ -83,7 +86,9 @@ run_test() {
         words+=("$item")
     done
     program=$bundle/bin/${words[0]}
-    timeout -k 5 "$test_limit" "${@:2}" "$program" "${words[@]:1}" \
+    [[ ${words[0]} != *_faults* ]] || fork=yes
+    CK_TAP_LOG_FILE_NAME=- CK_FORK=$fork \
+        timeout -k 5 "$test_limit" "${@:2}" "$program" "${words[@]:1}" \
         >&2 </dev/null
 }
 
@@ -142,9 +147,8 @@ stage_sanitizer() {
         [[ ${line%% *} == *_faults ]] || echo "$line" >>"$work/sanitized_tests"
     done <"$bundle/gpu_tests"
     test_limit=100
-    # Under it everything takes ten times as long and more, and a process for each of
-    # a program's tests, as Check has it, seconds to begin.
-    LEAT_GPU_BATCHES=${LEAT_GPU_BATCHES:-200} CK_FORK=no \
+    # Under it everything takes ten times as long and more.
+    LEAT_GPU_BATCHES=${LEAT_GPU_BATCHES:-200} \
         run_tests "$work/sanitized_tests" "${command[@]}"
 }
 
