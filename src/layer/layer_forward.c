@@ -82,17 +82,20 @@ static int check_forward(leat_data_layer *layer, leat_blob *const top[],
                           want, top ? ntop : 0);
     for (int i = 0; i < ntop && !status; i++)
         status = leat__data_layer_check_top(layer, top, i);
-    /* One error: a device that failed is asked nothing more. */
-    if (!status && !layer->sticky)
-        status = check_stream(layer, stream);
     if (status)
         return status;
+    /* First: to ask more about a captured stream may end the capture. */
     if (is_capturing(layer, stream))
         return leat_error(LEAT_ESTATE,
                           "%s: the stream is being captured into a graph; "
                           "call forward outside the capture, and capture what "
                           "comes after it",
                           name);
+    /* One error: a device that failed is asked nothing more. */
+    if (!layer->sticky)
+        status = check_stream(layer, stream);
+    if (status)
+        return status;
     return layer->stream != stream ? check_release(layer, NULL, 0) : LEAT_OK;
 }
 
@@ -135,9 +138,9 @@ int leat_data_layer_release(leat_data_layer *layer, const leat_stream *streams,
     if (layer->device->ops->unified)
         return give_back(layer, streams, n);
     int cancel = leat__thread_disable_cancel();
-    status = check_further(layer, streams, n);
+    status = check_release(layer, streams, n);
     if (!status)
-        status = check_release(layer, streams, n);
+        status = check_further(layer, streams, n);
     if (!status)
         status = give_back(layer, streams, n);
     leat__thread_restore_cancel(cancel);

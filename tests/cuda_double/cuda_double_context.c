@@ -282,8 +282,13 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return result;
 }
 
+/* Unlike the question whether it is captured, this one ends the capture. */
 static CUresult context_of(CUstream stream, CUcontext *context)
 {
+    if (double_is_stream(stream) && atomic_load(&stream->capturing)) {
+        (void)double_capture_spoil(stream);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     *context = double_is_stream(stream) ? stream->context : current();
     return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

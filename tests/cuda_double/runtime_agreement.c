@@ -64,6 +64,7 @@ IS(CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading);
 IS(CUDA_ERROR_INVALID_DEVICE, cudaErrorInvalidDevice);
 IS(CUDA_ERROR_INVALID_CONTEXT, 201);
 IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed);
+IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cudaErrorStreamCaptureUnsupported);
 IS(cudaHostRegisterMapped, 2);
 
 /* Each is assigned to what the double says it is. */

@@ -342,6 +342,32 @@ START_TEST(a_capture_is_not_disturbed_and_takes_nothing_of_leats)
 }
 END_TEST
 
+/* Nor by the question whose stream it is, which a driver does not answer. */
+START_TEST(a_captured_stream_that_is_new_to_the_layer_is_not_disturbed)
+{
+    trainer self = open_trainer();
+    cudaGraph_t graph;
+    check_cuda(
+        cudaStreamBeginCapture(self.stream[1], (enum cudaStreamCaptureMode)_i));
+    ck_assert_int_eq(leat_cuda_forward(self.fixture.layer, self.fixture.top, 2,
+                                       self.stream[1]),
+                     LEAT_ESTATE);
+    check_cuda(cudaStreamEndCapture(self.stream[1], &graph));
+    check_cuda(cudaGraphDestroy(graph));
+    forward(&self, self.stream[0]);
+    check_cuda(
+        cudaStreamBeginCapture(self.stream[1], (enum cudaStreamCaptureMode)_i));
+    ck_assert_int_eq(leat_cuda_release(self.fixture.layer, self.stream[1]),
+                     LEAT_ESTATE);
+    check_cuda(cudaStreamEndCapture(self.stream[1], &graph));
+    check_cuda(cudaGraphDestroy(graph));
+    launch(&self, slot_of(&self), 0, self.stream[0]);
+    forward(&self, self.stream[1]);
+    ck_assert_int_eq(count_wrong(&self, 1), 0);
+    close_trainer(&self);
+}
+END_TEST
+
 static int find_device(void)
 {
     leat_device *device;
@@ -369,5 +395,8 @@ int main(void)
     tcase_add_test(tcase, a_shorter_batch_has_its_slots_addresses);
     tcase_add_loop_test(
         tcase, a_capture_is_not_disturbed_and_takes_nothing_of_leats, 0, 3);
+    tcase_add_loop_test(
+        tcase, a_captured_stream_that_is_new_to_the_layer_is_not_disturbed, 0,
+        3);
     return suite_run(suite);
 }

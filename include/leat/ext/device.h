@@ -174,7 +174,8 @@ struct leat_device_ops {
     /**
      * Checks a stream that a caller names: whether it is the device's and, if
      * `is_kept`, whether the handle means the same stream in later calls and
-     * other threads. Errors: LEAT_EINVAL, with the reason. May be NULL.
+     * other threads. leat asks only for streams that are not captured. Errors:
+     * LEAT_EINVAL, with the reason. May be NULL.
      */
     int (*stream_check)(leat_device *device, leat_stream stream, int is_kept);
 
