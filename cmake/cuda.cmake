@@ -64,6 +64,7 @@ if(LEAT_CUDA_ARCHITECTURES STREQUAL "named")
 endif()
 if(LEAT_CUDA_ARCHITECTURES MATCHES "^(all-major|all|native)$")
   set(LEAT_NVCC_FLAGS -arch=${LEAT_CUDA_ARCHITECTURES})
+  set(gpus "${LEAT_CUDA_ARCHITECTURES} of this toolkit's")
 else()
   # Machine code of each, and PTX of the last for what comes after it.
   set(LEAT_NVCC_FLAGS)
@@ -74,7 +75,10 @@ else()
   list(GET numbers -1 number)
   list(APPEND LEAT_NVCC_FLAGS
     "-gencode=arch=compute_${number},code=compute_${number}")
+  string(REPLACE ";" ", " gpus "${numbers}")
+  string(APPEND gpus "; newer ones by PTX of ${number}")
 endif()
+set(LEAT_CUDA_GPUS "${gpus}" CACHE INTERNAL "GPUs that have machine code")
 set(LEAT_NVCC_OPTIONS -O3 --fmad=false -std=c++14
   -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics
   -Xcompiler=-fstack-protector-strong

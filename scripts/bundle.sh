@@ -185,6 +185,8 @@ cuda=$(sed -n 's/^LEAT_CUDA_RUNTIME:[A-Z]*=//p' "$build/CMakeCache.txt")
         echo unknown)"
     echo "machine: $(uname -m), glibc ${libc#GLIBC_} or newer"
     echo "cuda: $(cuda_needs "$cuda")"
+    [ -z "$cuda" ] ||
+        echo "gpus: $(sed -n 's/^LEAT_CUDA_GPUS:[A-Z]*=//p' "$build/CMakeCache.txt")"
 } >"$work/BUNDLE"
 chmod 755 "$work"
 rm -rf "$folder"

@@ -45,6 +45,8 @@ if grep -q '^LEAT_CUDA_RUNTIME:[A-Z]*=.' "$build/CMakeCache.txt"; then
     version=$(sed -n 's/^LEAT_CUDA_RUNTIME:[A-Z]*=//p' "$build/CMakeCache.txt")
     grep -qE "^cuda: runtime ${version//./\\.}, .*[0-9] or newer$" \
         "$work/first/BUNDLE" || fail "CUDA's runtime and driver are not named"
+    grep -qE '^gpus: ([0-9, ]+; newer ones by PTX of [0-9]+|all|all-major|native)' \
+        "$work/first/BUNDLE" || fail "the GPUs with machine code are not named"
 else
     grep -q '^cuda: none' "$work/first/BUNDLE" || fail "CUDA's absence is not told"
 fi
