@@ -101,14 +101,17 @@ deadline=$((SECONDS + total))
 
 # A driver that lets an idle GPU sleep takes a second or more to wake it, and each test
 # is a process of its own: while this is open it stays awake.
-{ exec 8</dev/nvidia0; } 2>/dev/null || true
+for node in /dev/nvidia[0-9]*; do
+    if { exec 8<"$node"; } 2>/dev/null; then break; fi
+done
 
 # The tool finds the GPU, so that a machine needs no nvidia-smi; where that names one
 # and the tool none, something is wrong.
 gpu=
 if command -v nvidia-smi >/dev/null; then
-    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null |
-        head -n 1) || gpu=
+    # Why it fails it prints as it prints names.
+    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null) || gpu=
+    gpu=${gpu%%$'\n'*}
 fi
 if ! timeout -k 5 60 "$bundle/bin/leat" bench h2d --test sizes --bytes 4K:5K \
     --streams 1 --json >"$work/device" 2>"$work/error"; then
@@ -120,7 +123,8 @@ fi
 model=$(word model "$work/device") || model=
 if [ -z "$model" ] || [ "$model" = unknown ]; then
     model=$(nvidia-smi -i "$(word bus_id "$work/device")" --query-gpu=name \
-        --format=csv,noheader 2>/dev/null | head -n 1) || model=
+        --format=csv,noheader 2>/dev/null) || model=
+    model=${model%%$'\n'*}
 fi
 gpu=${model:-${gpu:-unknown}}
 name=$(tr -cs 'A-Za-z0-9\n' _ <<<"$gpu" | tr '[:upper:]' '[:lower:]')

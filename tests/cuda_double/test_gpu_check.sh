@@ -46,7 +46,11 @@ exit 1
 TOOL
 chmod +x bundle/bin/leat
 without_gpu 77 '^skipped: .*no NVIDIA driver'
-printf '#!/usr/bin/env bash\nexit 1\n' >path/nvidia-smi
+cat >path/nvidia-smi <<'SMI'
+#!/usr/bin/env bash
+echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+exit 9
+SMI
 chmod +x path/nvidia-smi
 without_gpu 77 '^skipped: .*no NVIDIA driver'
 # The GPU that is measured is not the first of nvidia-smi.
