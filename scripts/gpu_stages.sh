@@ -48,12 +48,14 @@ add() {
     printf '%s' "$2" >>"$work/$1"
 }
 
-# figures NAME COMMAND...: what it prints is taken once it is complete.
+# figures NAME COMMAND...: what it prints is taken once it is complete; its warnings
+# go into the log.
 figures() {
     "${@:2}" >"$work/part" 2>"$work/error" </dev/null || {
         echo "failed: ${*:2}" >&2
         give_up "$(tail -n 1 "$work/error")"
     }
+    cat "$work/error" >&2
     mv "$work/part" "$work/figures/$1"
 }
 
@@ -223,7 +225,8 @@ stage_h2d() {
     done <"$work/nvbandwidth"
 }
 
-# layer NAME WORKLOAD ARGUMENT...: what bench layer makes of it.
+# layer NAME WORKLOAD ARGUMENT...: what bench layer makes of it. Copies of memory that
+# cannot be pinned are no figure.
 layer() {
     local name=$1 workload=$2
     shift 2
@@ -236,7 +239,7 @@ layer() {
     esac
     figures "$name" "$leat" bench layer --device cuda:0 \
         --reader "lmdb:$work/$workload" --transform-on DEVICE --seconds $seconds \
-        --json "$@"
+        --must-pin --json "$@"
 }
 
 # Undisturbed, with the overlap after it; and with a caller that leaves the layer

@@ -277,6 +277,11 @@ jq -e '.layer_cifar | (.bus_bytes_per_s / .h2d_bytes_per_s / .h2d_share - 1 | fa
     and .h2d_copies.copy_bytes > 16 * 3072 and .h2d_copies.copy_bytes < 16 * 3400' \
     $json >/dev/null || fail "the ceiling is not that of the layer's copies"
 
+# Copies of memory that is not pinned are no figures.
+LEAT_DOUBLE_PINNABLE=10000 stages 1 layers 'failed +layers .*pin'
+jq -e 'has("layer_mnist") | not' $folder/layers.json >/dev/null ||
+    fail "copies of pageable memory are noted"
+
 # Where nvbandwidth is there, what it says is the limit.
 cat >path/nvbandwidth <<'NVBANDWIDTH'
 #!/usr/bin/env bash
