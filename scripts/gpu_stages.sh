@@ -136,6 +136,10 @@ stage_tests() {
 stage_sanitizer() {
     local line command=(compute-sanitizer --target-processes all
         --report-api-errors no --error-exitcode 99)
+    # It is in the toolkit, which need not be on the path.
+    PATH=$PATH:$(dirname "$(readlink -m "$(command -v nvcc ||
+        echo /usr/local/cuda/bin/nvcc)")")
+    PATH=$PATH:/usr/local/cuda/bin
     command -v compute-sanitizer >/dev/null || {
         echo "there is no compute-sanitizer" >"$work/reason"
         exit 77
