@@ -208,13 +208,32 @@ static int cuda_event_synchronize(leat_device *device, leat_event event)
     return leat__cuda_leave(&visit, error, "waiting for an event");
 }
 
+/* The images from `first` on that one launch has. */
+static leat_device_transform slice_of(const leat_device_transform *what,
+                                      int64_t first)
+{
+    leat_device_transform slice = *what;
+    size_t elements = (size_t)first * (size_t)what->channels *
+                      (size_t)what->height * (size_t)what->width;
+    slice.pixels += elements;
+    slice.choices += first;
+    slice.top = (char *)what->top + elements * leat_dtype_size(what->top_type);
+    slice.images -= first;
+    if (slice.images > LEAT__CUDA_IMAGES_MAX)
+        slice.images = LEAT__CUDA_IMAGES_MAX;
+    return slice;
+}
+
 static int cuda_transform(leat_device *device,
                           const leat_device_transform *what, leat_stream stream)
 {
     leat__cuda_visit visit;
     cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = leat__cuda_transform_launch(what, (cudaStream_t)stream);
+    for (int64_t first = 0; first < what->images && error == cudaSuccess;
+         first += LEAT__CUDA_IMAGES_MAX) {
+        leat_device_transform slice = slice_of(what, first);
+        error = leat__cuda_transform_launch(&slice, (cudaStream_t)stream);
+    }
     return leat__cuda_leave(&visit, error, "launching the transform");
 }
 

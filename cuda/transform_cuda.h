@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* Images of a launch at most: a grid has 65535 blocks along y, each with 8. */
+#define LEAT__CUDA_IMAGES_MAX ((int64_t)65535 * 8)
+
 /* Enqueues it on the stream, whose device is the current one. */
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream);

@@ -459,6 +459,56 @@ START_TEST(a_transform_has_the_bits_of_the_cpu)
 }
 END_TEST
 
+/* More than a grid of CUDA's has along one side. */
+START_TEST(a_transform_has_as_many_images_as_it_likes)
+{
+    enum { IMAGES = 600000, EVERY = 7 };
+    find(_i);
+    if (ops->unified || !ops->transform)
+        return;
+    size_t bytes = IMAGES * sizeof(leat_device_choice);
+    leat_stream stream = stream_new();
+    unsigned char *pixels = host_new(IMAGES);
+    leat_device_choice *choices = (void *)host_new(bytes);
+    leat_device_transform what = {
+        .pixels = device_new(IMAGES),
+        .choices = device_new(bytes),
+        .top = device_new(IMAGES),
+        .scale = 1,
+        .top_type = LEAT_UINT8,
+        .images = IMAGES,
+        .channels = 1,
+        .height = 1,
+        .width = 1,
+    };
+    for (int i = 0; i < IMAGES; i++) {
+        pixels[i] = (unsigned char)(i % 251);
+        choices[i].is_zero = i % EVERY == 0;
+    }
+    ck_assert_int_eq(ops->copy(device, (void *)(uintptr_t)what.pixels, pixels,
+                               IMAGES, LEAT_COPY_TO_DEVICE, stream),
+                     LEAT_OK);
+    ck_assert_int_eq(ops->copy(device, (void *)(uintptr_t)what.choices, choices,
+                               bytes, LEAT_COPY_TO_DEVICE, stream),
+                     LEAT_OK);
+    int status = ops->transform(device, &what, stream);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    ck_assert_int_eq(
+        ops->copy(device, pixels, what.top, IMAGES, LEAT_COPY_TO_HOST, stream),
+        LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    for (int i = 0; i < IMAGES; i++)
+        if (pixels[i] != (i % EVERY ? i % 251 : 0))
+            ck_abort_msg("image %d is %d", i, pixels[i]);
+    ops->free(device, what.top, IMAGES);
+    ops->free(device, (void *)(uintptr_t)what.choices, bytes);
+    ops->free(device, (void *)(uintptr_t)what.pixels, IMAGES);
+    ops->host_free(device, choices, bytes);
+    ops->host_free(device, pixels, IMAGES);
+    ops->stream_destroy(device, stream);
+}
+END_TEST
+
 START_TEST(a_device_that_describes_itself_has_versions)
 {
     find(_i);
@@ -518,6 +568,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, memory_on_a_node_is_like_other_pinned_memory, 0,
                         n);
     tcase_add_loop_test(tcase, a_transform_has_the_bits_of_the_cpu, 0, n);
+    tcase_add_loop_test(tcase, a_transform_has_as_many_images_as_it_likes, 0,
+                        n);
     tcase_add_loop_test(tcase, a_device_that_describes_itself_has_versions, 0,
                         n);
     return suite_run(suite);

@@ -17,6 +17,7 @@
     X(ErrorInvalidValue, 1, "invalid argument")                                \
     X(ErrorMemoryAllocation, 2, "out of memory")                               \
     X(ErrorCudartUnloading, 4, "driver shutting down")                         \
+    X(ErrorInvalidConfiguration, 9, "invalid configuration argument")          \
     X(ErrorInsufficientDriver, 35,                                             \
       "CUDA driver version is insufficient for CUDA runtime version")          \
     X(ErrorDevicesUnavailable, 46,                                             \

@@ -49,6 +49,14 @@ cudaError_t leat__cuda_transform_load(const leat_device_transform *job)
     return double_leave(error);
 }
 
+/* Blocks that a grid may have along y; a block has up to 8 images. */
+#define MOST_BLOCKS 65535
+
+static int is_too_much(const leat_device_transform *job)
+{
+    return (job->images + LEAT__WARPS - 1) / LEAT__WARPS > MOST_BLOCKS;
+}
+
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream)
 {
@@ -56,6 +64,8 @@ cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
     size_t elements = (size_t)job->images * (size_t)job->channels *
                       (size_t)job->height * (size_t)job->width;
     size_t bytes = elements * (1 + leat_dtype_size(job->top_type));
+    if (is_too_much(job))
+        return double_leave(cudaErrorInvalidConfiguration);
     if (!has_addresses(job))
         return cuda_double_launch(lose, &device, sizeof(device), 0, stream);
     if (!atomic_exchange(&is_loaded[double_ordinal()][job->top_type], 1))
