@@ -87,6 +87,18 @@ static int count_copies(const cuda_double_call *call, int n, int i)
     return copies;
 }
 
+START_TEST(a_warm_up_copies_and_leaves_nothing_under_way)
+{
+    struct h2d *h2d = h2d_open(device[0], &all);
+    ck_assert_ptr_nonnull(h2d);
+    memset(h2d->pinned, 7, BYTES);
+    h2d_warm_up(h2d);
+    ck_assert_mem_eq(cuda_double_bytes(h2d->memory), h2d->pinned, BYTES);
+    h2d_close(h2d);
+    check_nothing_lives();
+}
+END_TEST
+
 START_TEST(a_sample_is_enqueued_whole_while_its_stream_is_held)
 {
     struct h2d_case what = cases[_i];
@@ -206,6 +218,7 @@ int main(void)
     TCase *tcase = tcase_create("h2d_cuda");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, a_warm_up_copies_and_leaves_nothing_under_way);
     tcase_add_loop_test(
         tcase, a_sample_is_enqueued_whole_while_its_stream_is_held, 0, CASES);
     tcase_add_loop_test(tcase, a_rate_is_the_bus_of_the_model, 0, CASES);

@@ -9,6 +9,9 @@
 /* A device takes some thousand entries before it makes the host wait. */
 enum { MOST_ENQUEUED = 512 };
 
+static const double warm_seconds = 0.3;
+static const size_t warm_bytes = (size_t)1 << 20;
+
 /* To find out whether the launch of a kernel waits for its end. */
 static const double probe_seconds = 0.02;
 enum { PROBES = 5 };
@@ -136,6 +139,21 @@ struct h2d *h2d_open(leat_device *device, const struct h2d_options *options)
     take_streams(bench);
     probe_hold(bench);
     return bench;
+}
+
+void h2d_warm_up(struct h2d *h2d)
+{
+    leat_device *device = h2d->device;
+    size_t bytes =
+        h2d->options.bytes < warm_bytes ? h2d->options.bytes : warm_bytes;
+    double begin = leat__clock_seconds();
+    do {
+        h2d_require(h2d,
+                    device->ops->copy(device, h2d->memory, h2d->pinned, bytes,
+                                      LEAT_COPY_TO_DEVICE, h2d->stream[0]));
+        h2d_require(h2d,
+                    device->ops->stream_synchronize(device, h2d->stream[0]));
+    } while (leat__clock_seconds() - begin < warm_seconds);
 }
 
 static void free_memory(struct h2d *h2d)

@@ -45,6 +45,12 @@ struct h2d {
 struct h2d *h2d_open(leat_device *device, const struct h2d_options *options);
 void h2d_close(struct h2d *h2d);
 
+/*
+ * Copies for some tenths of a second: an idle device has slow clocks and a slow
+ * link, and the first cases are over before these have risen.
+ */
+void h2d_warm_up(struct h2d *h2d);
+
 /* The NUMA node of the pinned, or of the pageable memory; below 0: unknown. */
 int h2d_node(const struct h2d *h2d, bool pinned);
 

@@ -220,8 +220,10 @@ static struct h2d *open_device(struct h2d_suite *suite, leat_device *device,
                      "%s: the host's calls count: a stream cannot be held, or "
                      "launches block",
                      leat_device_name(device));
-        if (h2d)
+        if (h2d) {
+            h2d_warm_up(h2d);
             return h2d;
+        }
         if (suite->most / 2 < least_bytes(suite))
             message_fail("%s", leat_last_error());
         suite->most = suite->most / 2 / LEAST_BYTES * LEAST_BYTES;
