@@ -26,6 +26,8 @@ cudaError_t softmax_init(softmax *net, int images, int pixels)
         error = take(&net->scores, (size_t)images * 2);
     if (!error)
         error = take(&net->totals, 2);
+    if (!error)
+        error = softmax_load();
     /* The memory is zero before any stream comes to it. */
     return error ? error : cudaDeviceSynchronize();
 }

@@ -40,6 +40,12 @@ cudaError_t softmax_forward(const softmax *net, const float *images,
 cudaError_t softmax_update(const softmax *net, const float *images, int n,
                            float rate, cudaStream_t stream);
 
+/*
+ * Loads the kernels, which init does: CUDA loads a kernel with its first
+ * launch, and drivers before CUDA 12.3 cannot while the stream is captured.
+ */
+cudaError_t softmax_load(void);
+
 /* Waits for the stream; the sums begin anew. */
 cudaError_t softmax_read(const softmax *net, softmax_sums *out,
                          cudaStream_t stream);

@@ -68,6 +68,17 @@ static __global__ void __launch_bounds__(BLOCK)
     net.weights[(size_t)c * net.pixels + pixel] -= rate * sum / n;
 }
 
+cudaError_t softmax_load(void)
+{
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, classify);
+    if (!error)
+        error = cudaFuncGetAttributes(&attributes, add_scores);
+    if (!error)
+        error = cudaFuncGetAttributes(&attributes, descend);
+    return error;
+}
+
 cudaError_t softmax_forward(const softmax *net, const float *images,
                             const float *labels, int n, cudaStream_t stream)
 {

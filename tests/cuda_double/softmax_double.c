@@ -72,18 +72,39 @@ static void run(void *argument)
         update(self);
 }
 
+/* As with an older driver. */
+static int is_loaded;
+
+cudaError_t softmax_load(void)
+{
+    is_loaded = 1;
+    return cudaSuccess;
+}
+
+static cudaError_t launch(batch *one, cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+    if (error)
+        return error;
+    if (!is_loaded && capture != cudaStreamCaptureStatusNone)
+        return cudaErrorStreamCaptureUnsupported;
+    is_loaded = 1;
+    return cuda_double_launch(run, one, sizeof(*one), 0, stream);
+}
+
 cudaError_t softmax_forward(const softmax *net, const float *images,
                             const float *labels, int n, cudaStream_t stream)
 {
     batch one = {.net = *net, .images = images, .labels = labels, .n = n};
     if (n < 1 || n > net->images)
         return cudaErrorInvalidValue;
-    return cuda_double_launch(run, &one, sizeof(one), 0, stream);
+    return launch(&one, stream);
 }
 
 cudaError_t softmax_update(const softmax *net, const float *images, int n,
                            float rate, cudaStream_t stream)
 {
     batch one = {.net = *net, .images = images, .n = n, .rate = rate};
-    return cuda_double_launch(run, &one, sizeof(one), 0, stream);
+    return launch(&one, stream);
 }
