@@ -49,22 +49,47 @@ int leat__cuda_error(int ordinal, cudaError_t error, const char *what)
         return LEAT_OK;
     if (error == cudaErrorCudartUnloading)
         return report_unloaded(ordinal, what);
-    /* Ours was a call that the caller did not see fail. */
-    (void)cudaGetLastError();
+    /* Ours, if a call of the runtime failed: the caller did not see it. */
+    if (cudaPeekAtLastError() == error)
+        (void)cudaGetLastError();
     return leat_error(
         error == cudaErrorMemoryAllocation ? LEAT_ENOMEM : LEAT_EDEVICE,
         "cuda:%d: %s: %s (%s)%s", ordinal, what, cudaGetErrorString(error),
         cudaGetErrorName(error), remedy_of(error));
 }
 
+cudaError_t leat__cuda_identify(leat__cuda_device *cuda)
+{
+    const leat__cuda_driver *driver = &leat__cuda_driver_api;
+    if (!driver->context_id)
+        return cudaSuccess;
+    return (cudaError_t)driver->context_id(cuda->context, &cuda->context_id);
+}
+
+/*
+ * What was made in the context is gone with it, though the handle may name
+ * another one by now, in which these handles must not be used.
+ */
+static cudaError_t check_identity(leat__cuda_device *cuda)
+{
+    unsigned long long id = 0;
+    if (!cuda->context_id)
+        return cudaSuccess;
+    cudaError_t error =
+        (cudaError_t)leat__cuda_driver_api.context_id(cuda->context, &id);
+    if (!error && id != cuda->context_id)
+        error = cudaErrorContextIsDestroyed;
+    if (leat__cuda_is_gone(error))
+        atomic_store(&cuda->is_gone, true);
+    return error;
+}
+
 /* The driver's results have the values of the runtime's errors. */
-static cudaError_t enter_context(leat__cuda_visit *visit)
+static cudaError_t make_current(leat__cuda_visit *visit)
 {
     const leat__cuda_driver *driver = &leat__cuda_driver_api;
     CUcontext wanted = visit->device->context;
     CUcontext current = NULL;
-    if (atomic_load_explicit(&is_unloaded, memory_order_relaxed))
-        return cudaErrorCudartUnloading;
     CUresult result = driver->get_current(&current);
     if (result || current == wanted)
         return (cudaError_t)result;
@@ -75,10 +100,20 @@ static cudaError_t enter_context(leat__cuda_visit *visit)
     return (cudaError_t)result;
 }
 
+static cudaError_t enter_context(leat__cuda_visit *visit)
+{
+    if (atomic_load_explicit(&is_unloaded, memory_order_relaxed))
+        return cudaErrorCudartUnloading;
+    if (atomic_load_explicit(&visit->device->is_gone, memory_order_relaxed))
+        return cudaErrorContextIsDestroyed;
+    cudaError_t error = make_current(visit);
+    return error ? error : check_identity(visit->device);
+}
+
 cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit)
 {
     *visit = (leat__cuda_visit){
-        .device = (const leat__cuda_device *)device,
+        .device = (leat__cuda_device *)device,
         .mode = cudaStreamCaptureModeRelaxed,
     };
     cudaError_t error = enter_context(visit);

@@ -8,20 +8,23 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <leat/ext/device.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* A device of this type. */
 typedef struct leat__cuda_device {
     leat_device device;
     int ordinal;
-    CUcontext context; /* the primary one, retained for good */
-    int node;          /* of NUMA, nearest to the device; below 0: unknown */
-    int registers;     /* the system's pages can be pinned */
+    CUcontext context;             /* the primary one, retained for good */
+    unsigned long long context_id; /* of it; 0: the driver has none */
+    atomic_bool is_gone;           /* it was destroyed; stays so */
+    int node;      /* of NUMA, nearest to the device; below 0: unknown */
+    int registers; /* the system's pages can be pinned */
 } leat__cuda_device;
 
 /* The state of the thread that the visit restores. */
 typedef struct leat__cuda_visit {
-    const leat__cuda_device *device;
+    leat__cuda_device *device;
     bool is_pushed;  /* the device's context, above the thread's own */
     bool is_relaxed; /* `mode` was exchanged */
     enum cudaStreamCaptureMode mode;
@@ -34,6 +37,12 @@ typedef struct leat__cuda_visit {
  * keeps this one.
  */
 cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit);
+
+/*
+ * Reads the context's id, by which enter knows it. The driver makes a context
+ * that was destroyed anew under its old handle.
+ */
+cudaError_t leat__cuda_identify(leat__cuda_device *cuda);
 
 /*
  * Whether `error`, of enter or of a call, says that the device's context is

@@ -382,7 +382,10 @@ static int cuda_open(int ordinal, leat_device **out)
     status = retain_context(cuda, &device);
     if (status)
         goto fail_device;
-    status = try_pinning(cuda);
+    status = leat__cuda_error(ordinal, leat__cuda_identify(cuda),
+                              "making its context");
+    if (!status)
+        status = try_pinning(cuda);
     if (status)
         goto fail_context;
     *out = &cuda->device;

@@ -11,6 +11,7 @@
 
 /* Of the signatures. All drivers for leat have the first version. */
 #define VERSION 11040
+#define VERSION_ID 12000
 #define VERSION_GREEN 12050
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -34,6 +35,7 @@ static const struct entry {
     {"cuStreamGetCtx", offsetof(leat__cuda_driver, stream_context), VERSION},
     {"cuStreamGetCtx", offsetof(leat__cuda_driver, stream_contexts),
      VERSION_GREEN},
+    {"cuCtxGetId", offsetof(leat__cuda_driver, context_id), VERSION_ID},
 };
 
 /*

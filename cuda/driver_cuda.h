@@ -20,6 +20,8 @@ typedef struct leat__cuda_driver {
     /* From 12.5 on: of a stream of a green context that one and the primary
        one. NULL: the driver or the toolkit is older. */
     CUresult (*stream_contexts)(CUstream stream, CUcontext *out, void **green);
+    /* Of 12.0 and later. NULL: likewise. */
+    CUresult (*context_id)(CUcontext context, unsigned long long *out);
 } leat__cuda_driver;
 
 /* Written once, before the first device is open. */

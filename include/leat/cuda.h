@@ -18,7 +18,9 @@
  * leat works in the primary context of the GPU. A program that destroys it, as
  * cudaDeviceReset does, gets LEAT_EDEVICE from every later call that needs the
  * GPU, and must not do so while such a call runs; destroy frees what the host
- * has of a layer. Only a new process can use that GPU through leat again.
+ * has of a layer. Only a new process can use that GPU through leat again. That
+ * needs a driver for CUDA 12.0 or newer: with older ones, what is called after
+ * the program has used the GPU again is undefined.
  */
 #ifndef LEAT_CUDA_H
 #define LEAT_CUDA_H

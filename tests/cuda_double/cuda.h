@@ -30,6 +30,7 @@ CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxPushCurrent(CUcontext context);
 CUresult cuCtxPopCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context,
                            CUgreenCtx *green);

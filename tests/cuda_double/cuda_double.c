@@ -107,9 +107,9 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
         atomic_fetch_add(&captured_calls,
                          atomic_load(&call->stream->capturing));
     if (call->stream && double_is_stream(call->stream))
-        double_check_alive(call->stream->context);
+        double_check_alive(call->stream->context, &call->stream->is_gone);
     if (call->event)
-        double_check_alive(call->event->context);
+        double_check_alive(call->event->context, &call->event->is_gone);
     if (double_is_faulty(name))
         return double_fault();
     cudaError_t error = machine_error();

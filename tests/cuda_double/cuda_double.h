@@ -148,6 +148,8 @@ CUcontext cuda_double_green_context(int device);
 int cuda_double_contexts(int device);
 /* As a caller's cudaDeviceReset: what needs the primary context fails. */
 void cuda_double_destroy_primary(int device);
+/* And what the program calls next: it is another one, under the old handle. */
+void cuda_double_revive_primary(int device);
 
 /* Marks a stream as being captured, in global mode, or no more. */
 void cuda_double_set_capturing(cudaStream_t stream, int capturing);

@@ -156,6 +156,14 @@ void cuda_double_destroy_primary(int device)
     end_all(context);
 }
 
+void cuda_double_revive_primary(int device)
+{
+    struct CUctx_st *context = &double_devices[device].primary;
+    context->by_default.is_gone = 0;
+    atomic_fetch_add(&context->revivals, 1);
+    atomic_store(&context->destroyed, 0);
+}
+
 cudaError_t double_context_keep(void)
 {
     cudaError_t error = double_context_ensure();
@@ -169,10 +177,12 @@ void double_know_destroyed(void)
     known = atomic_load(&destructions);
 }
 
-void double_check_alive(const struct CUctx_st *context)
+void double_check_alive(const struct CUctx_st *context, const int *is_gone)
 {
     int number = atomic_load(&context->destroyed);
     if (number > 0 && number <= known)
+        abort();
+    if (number == 0 && atomic_load(&context->revivals) > 0 && *is_gone)
         abort();
 }
 
@@ -228,8 +238,6 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 
 static CUresult check(const struct CUctx_st *context)
 {
-    if (atomic_load(&context->destroyed))
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return is_there(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -260,6 +268,22 @@ CUresult cuCtxPushCurrent(CUcontext context)
         abort();
     stack[depth++] = context;
     return CUDA_SUCCESS;
+}
+
+/* Unlike these, which take a handle for what it once was. */
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
+{
+    CUresult result = enter(__func__);
+    if (!result && !is_there(context))
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!result && atomic_load(&context->destroyed)) {
+        double_know_destroyed();
+        result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    if (!result)
+        *id = (unsigned long long)(uintptr_t)context +
+              (unsigned long long)atomic_load(&context->revivals);
+    return result;
 }
 
 /* An error does not keep the context. */
@@ -331,6 +355,7 @@ static const struct {
     ENTRY(cuCtxPushCurrent),
     ENTRY(cuCtxPopCurrent),
     ENTRY(cuCtxGetDevice),
+    {"cuCtxGetId", 12000, (void (*)(void))cuCtxGetId},
     {"cuStreamGetCtx", 12050, (void (*)(void))cuStreamGetCtx_v2},
     ENTRY(cuStreamGetCtx),
 #undef ENTRY

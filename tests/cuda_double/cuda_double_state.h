@@ -92,7 +92,8 @@ struct CUctx_st {
     atomic_int retained;    /* a primary one is there if it is above 0 */
     atomic_int is_runtimes; /* the runtime has made it */
     atomic_int destroyed;   /* as which one, from 1 on; 0: it is not */
-    atomic_int started;     /* its default stream: 2 */
+    atomic_int revivals;
+    atomic_int started; /* its default stream: 2 */
     struct CUstream_st by_default;
 };
 
@@ -190,7 +191,7 @@ cudaError_t double_context_keep(void);
 /* The calling thread knows from now on which contexts are destroyed. */
 void double_know_destroyed(void);
 /* Aborts a thread that knows, and uses what the context took with it. */
-void double_check_alive(const struct CUctx_st *context);
+void double_check_alive(const struct CUctx_st *context, const int *is_gone);
 /* Whether a capture of the stream has taken the operation. */
 int double_capture_take(struct CUstream_st *stream,
                         const double_operation *one);

@@ -128,6 +128,9 @@ typedef struct signatures {
     CUresult (*pop_current)(CUcontext *);
     CUresult (*context_device)(CUdevice *);
     CUresult (*stream_context)(CUstream, CUcontext *);
+#if CUDART_VERSION >= 12000
+    CUresult (*context_id)(CUcontext, unsigned long long *);
+#endif
 #if CUDART_VERSION >= 12050
     CUresult (*stream_contexts)(CUstream, CUcontext *, CUgreenCtx *);
 #endif
@@ -187,6 +190,9 @@ const signatures runtime_signatures = {
     cuCtxPopCurrent,
     cuCtxGetDevice,
     cuStreamGetCtx,
+#if CUDART_VERSION >= 12000
+    cuCtxGetId,
+#endif
 #if CUDART_VERSION >= 12050
     cuStreamGetCtx_v2,
 #endif

@@ -225,6 +225,50 @@ START_TEST(a_context_that_its_caller_destroys_is_an_error_and_no_other_is_made)
 }
 END_TEST
 
+/* What was made in the old one is not used in the new one, nor freed. */
+START_TEST(a_context_that_comes_again_under_its_handle_is_another_one)
+{
+    leat_device *device;
+    leat_stream stream;
+    leat_event event;
+    void *memory;
+    ck_assert_int_eq(leat_device_find(&device, "cuda:1"), LEAT_OK);
+    const leat_device_ops *ops = device->ops;
+    ck_assert_int_eq(ops->stream_create(device, &stream), LEAT_OK);
+    ck_assert_int_eq(ops->event_create(device, &event), LEAT_OK);
+    cuda_double_destroy_primary(1);
+    if (_i)
+        ck_assert_int_eq(ops->alloc(device, BYTES, &memory), LEAT_EDEVICE);
+    cuda_double_revive_primary(1);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ops->event_record(device, event, stream),
+                         LEAT_EDEVICE);
+        ck_assert_msg(strstr(leat_last_error(), "only a new process"), "%s",
+                      leat_last_error());
+    }
+    ops->event_destroy(device, event);
+    ops->stream_destroy(device, stream);
+    check_current(NULL);
+    /* The program's own goes on. */
+    ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
+    ck_assert_int_eq(cudaMalloc(&memory, BYTES), cudaSuccess);
+    ck_assert_int_eq(cudaFree(memory), cudaSuccess);
+}
+END_TEST
+
+/* As where a call of the driver's fails, which leaves no error of its own. */
+START_TEST(a_callers_last_error_survives_a_context_that_is_gone)
+{
+    leat_device *device;
+    void *memory;
+    ck_assert_int_eq(leat_device_find(&device, "cuda:1"), LEAT_OK);
+    cuda_double_destroy_primary(1);
+    ck_assert_int_eq(cudaSetDevice(99), cudaErrorInvalidDevice);
+    ck_assert_int_eq(device->ops->alloc(device, BYTES, &memory), LEAT_EDEVICE);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("context_cuda");
@@ -244,5 +288,9 @@ int main(void)
     tcase_add_test(
         tcase,
         a_context_that_its_caller_destroys_is_an_error_and_no_other_is_made);
+    tcase_add_loop_test(
+        tcase, a_context_that_comes_again_under_its_handle_is_another_one, 0,
+        2);
+    tcase_add_test(tcase, a_callers_last_error_survives_a_context_that_is_gone);
     return suite_run(suite);
 }

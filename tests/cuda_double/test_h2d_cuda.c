@@ -67,6 +67,7 @@ static bool may_be_made_while_held(const char *name)
                                         "cudaHostGetDevicePointer",
                                         "cudaThreadExchangeStreamCaptureMode",
                                         "cuCtxGetCurrent",
+                                        "cuCtxGetId",
                                         "cuCtxPushCurrent",
                                         "cuCtxPopCurrent"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
