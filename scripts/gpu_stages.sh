@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One stage of gpu_check.sh, which says what they are:
 #   gpu_stages.sh STAGE BUNDLE FOLDER QUICK
-# FOLDER, which is there and empty, gets `thresholds` and `tests`, elements of JSON
+# FOLDER, which has nothing but `log`, what this prints, gets `thresholds` and `tests`, elements of JSON
 # arrays; `reason`, a line, where the stage fails or is skipped, which is 77;
 # and figures/NAME, whole JSON values. QUICK is true for small databases and little
 # time, else false. Verdicts of thresholds go to descriptor 3.
@@ -94,6 +94,14 @@ run_test() {
         >&2 </dev/null
 }
 
+# has_run LINE: what a program of Check prints last is in the log. A tool before it may
+# end with 0 although it did not start the program, or this crashed.
+has_run() {
+    local text
+    text=$(<"$work/log")
+    [[ ${1%% *} == *.sh || ${text##*"test: $1"} == *'100%: Checks: '* ]]
+}
+
 # run_tests FILE [COMMAND...]: each of the tests listed there, also after one that
 # fails. A skip is no pass here.
 run_tests() {
@@ -104,6 +112,7 @@ run_tests() {
         begin=$SECONDS
         status=0
         run_test "$line" "${@:2}" || status=$?
+        [ $# -eq 1 ] || [ $status -ne 0 ] || has_run "$line" || status=1
         case $status in
         0) result=passed ;;
         77) result=skipped ;;
@@ -134,7 +143,7 @@ stage_tests() {
 # not be there, and tests make calls fail. Tests that kill a kernel on purpose, or
 # take all of the memory, are left out: their names end in _faults.
 stage_sanitizer() {
-    local line command=(compute-sanitizer --target-processes all
+    local line command=(compute-sanitizer --target-processes all --nvtx no
         --report-api-errors no --error-exitcode 99)
     # It is in the toolkit, which need not be on the path.
     PATH=$PATH:$(dirname "$(readlink -m "$(command -v nvcc ||
@@ -145,7 +154,10 @@ stage_sanitizer() {
         exit 77
     }
     # It may not work under this driver or in this container.
-    "${command[@]}" "$leat" bench h2d --test sizes --bytes 4K:5K --streams 1 >&2 || {
+    "${command[@]}" "$leat" bench h2d --test sizes --bytes 4K:5K --streams 1 \
+        >"$work/probe" || : >"$work/probe"
+    cat "$work/probe" >&2
+    [[ $(<"$work/probe") == *'CPU -> GPU bandwidth'* ]] || {
         echo "compute-sanitizer does not work here" >"$work/reason"
         exit 77
     }
