@@ -110,8 +110,9 @@ struct leat_device_ops {
 
     /**
      * Enqueues a copy. The host side is from host_alloc or pageable; from
-     * pageable memory the call may block, and has read all of it when it
-     * returns.
+     * pageable memory the call may block. Whether it has read that when it
+     * returns is the device's: the memory stays as it is until the stream is
+     * past the copy.
      */
     int (*copy)(leat_device *device, void *to, const void *from, size_t bytes,
                 leat_copy_direction direction, leat_stream stream);
