@@ -412,8 +412,12 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * samples are views of its map, with random access, also over a stream; it is
  * refused where it was made of another data set or pipeline (LEAT_EINVAL),
  * which the random_seed is part of where something upstream draws from it, or
- * is damaged (LEAT_EFORMAT). A sample whose checksum is wrong is a bad record.
- * Where it cannot be made, the log says so, and samples are read from upstream.
+ * is damaged (LEAT_EFORMAT). Another data set is also one whose files were
+ * written since, by their times of modification, or by the transaction of a
+ * database; so is a copy with times of its own. What comes through pipes, and
+ * what callbacks and maps give, is not looked at. A sample whose checksum is
+ * wrong is a bad record. Where it cannot be made, the log says so, and samples
+ * are read from upstream.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);

@@ -12,6 +12,7 @@
 #include "decorators/argument_text.h"
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
+#include "readers/file_list.h"
 
 #include <leat/choice.h>
 #include <leat/decorators.h>
@@ -28,6 +29,7 @@ typedef struct transform_reader {
     uint64_t seed;
     uint32_t choices; /* the operation of leat_choice */
     bool draws;
+    int64_t mean_modified;         /* nanoseconds */
     leat_transformer *transformer; /* that of each thread is a clone */
 } transform_reader;
 
@@ -240,6 +242,25 @@ static int set_spec(transform_reader *transform, const leat_args *args)
     return LEAT_OK;
 }
 
+/* When the mean file was written last. */
+static int transform_revision(leat_reader *reader, leat_token *token)
+{
+    const transform_reader *transform = (const transform_reader *)reader;
+    return leat_token_put(token, &transform->mean_modified,
+                          sizeof(transform->mean_modified));
+}
+
+/* Before the file is read, so that what is read is not older. */
+static void note_mean_file(transform_reader *transform, const leat_args *args)
+{
+    const char *path = leat_args_get(args, "mean_file");
+    struct stat about;
+    if (!path || stat(path, &about))
+        return;
+    transform->mean_modified = leat__file_modified(&about);
+    transform->map.ops.revision = transform_revision;
+}
+
 static int transform_open(const leat_open *open, leat_reader **out)
 {
     leat__sample_map *map;
@@ -252,6 +273,7 @@ static int transform_open(const leat_open *open, leat_reader **out)
     transform->layout = (leat_layout)leat_args_number(open->args, "layout");
     transform->choices = (uint32_t)leat_args_number(open->args, "choices");
     transform->seed = leat_open_seed(open);
+    note_mean_file(transform, open->args);
     status = make_transformer(transform, open);
     if (!status)
         status = set_spec(transform, open->args);

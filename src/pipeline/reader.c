@@ -10,12 +10,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static int unsupported(const leat_reader *reader, const char *what)
-{
-    return leat_error(LEAT_EUNSUPPORTED, "the reader \"%s\" cannot %s",
-                      reader->ops->name, what);
-}
-
 /* The status that the next call returns, with its line, and the bad record. */
 static void keep(leat_reader *reader, int status, const leat_provenance *from)
 {
@@ -297,7 +291,8 @@ void leat_reader_cancel(leat_reader *reader)
 int leat_reader_count(leat_reader *reader, int64_t *out)
 {
     if (!LEAT__HAS(reader, count))
-        return unsupported(reader, "count its samples before reading");
+        return leat__reader_unsupported(reader,
+                                        "count its samples before reading");
     unsigned lines = leat__error_lines();
     return leat__reader_check_status(reader, "count", lines,
                                      reader->ops->count(reader, out));
@@ -306,7 +301,8 @@ int leat_reader_count(leat_reader *reader, int64_t *out)
 int leat_reader_parts(leat_reader *reader, const int64_t **first, int64_t *n)
 {
     if (!LEAT__HAS(reader, parts))
-        return unsupported(reader, "name the parts of its samples");
+        return leat__reader_unsupported(reader,
+                                        "name the parts of its samples");
     unsigned lines = leat__error_lines();
     return leat__reader_check_status(reader, "parts", lines,
                                      reader->ops->parts(reader, first, n));
@@ -331,7 +327,7 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
 {
     *got = 0;
     if (!leat_reader_is_random_access(reader))
-        return unsupported(reader, "read samples in any order");
+        return leat__reader_unsupported(reader, "read samples in any order");
     int64_t count;
     unsigned lines = leat__error_lines();
     int status = reader->ops->count(reader, &count);
@@ -391,14 +387,6 @@ bool leat__reader_can_probe(const leat_reader *reader)
     return LEAT__HAS(reader, may_block);
 }
 
-/* Of an operation that concerns no record. */
-static int check_operation(const leat_reader *reader, const char *operation,
-                           unsigned lines, int status)
-{
-    status = leat__reader_check_status(reader, operation, lines, status);
-    return status == LEAT_EDATA ? LEAT_EFORMAT : status;
-}
-
 /*
  * Whether a seek that failed may have moved the reader, or one below it: then
  * only another seek says where it is.
@@ -416,8 +404,8 @@ static int call_seek(leat_reader *reader, leat_position position,
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
-    int status = check_operation(reader, "seek", lines,
-                                 reader->ops->seek(reader, position, mark));
+    int status = leat__reader_check_operation(
+        reader, "seek", lines, reader->ops->seek(reader, position, mark));
     leat__reader_call_end(&call);
     if (status && !may_have_moved(status, mark))
         return status;
@@ -486,26 +474,17 @@ int leat_reader_mark(leat_reader *reader, leat_token *token)
                           "returned yet: read them before the mark",
                           reader->ops->name, ahead);
     unsigned lines = leat__error_lines();
-    return check_operation(reader, "mark", lines,
-                           reader->ops->mark(reader, token));
-}
-
-int leat_reader_save(leat_reader *reader, leat_token *token)
-{
-    if (!LEAT__HAS(reader, save))
-        return unsupported(reader, "save its state");
-    unsigned lines = leat__error_lines();
-    return check_operation(reader, "save", lines,
-                           reader->ops->save(reader, token));
+    return leat__reader_check_operation(reader, "mark", lines,
+                                        reader->ops->mark(reader, token));
 }
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)
 {
     if (!LEAT__HAS(reader, restore))
-        return unsupported(reader, "restore its state");
+        return leat__reader_unsupported(reader, "restore its state");
     unsigned lines = leat__error_lines();
-    int status = check_operation(reader, "restore", lines,
-                                 reader->ops->restore(reader, token));
+    int status = leat__reader_check_operation(
+        reader, "restore", lines, reader->ops->restore(reader, token));
     if (status)
         return status;
     reader->state->status = LEAT_OK;

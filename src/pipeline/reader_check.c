@@ -18,6 +18,20 @@ int leat__reader_check_status(const leat_reader *reader, const char *operation,
     return status;
 }
 
+int leat__reader_check_operation(const leat_reader *reader,
+                                 const char *operation, unsigned lines,
+                                 int status)
+{
+    status = leat__reader_check_status(reader, operation, lines, status);
+    return status == LEAT_EDATA ? LEAT_EFORMAT : status;
+}
+
+int leat__reader_unsupported(const leat_reader *reader, const char *what)
+{
+    return leat_error(LEAT_EUNSUPPORTED, "the reader \"%s\" cannot %s",
+                      reader->ops->name, what);
+}
+
 /* The error of a bad record without a line; `from` names it. */
 static int name_record(const leat_reader *reader, const leat_provenance *from)
 {

@@ -38,6 +38,9 @@ struct leat_reader_state {
     struct leat_reader_state *previous;
 };
 
+/* LEAT_EUNSUPPORTED: the reader lacks an operation, and so cannot do that. */
+int leat__reader_unsupported(const leat_reader *reader, const char *what);
+
 /*
  * Checks the status that an operation returned. `lines` is the thread's count
  * of error lines before the call: a failure without a line of its own gets one,
@@ -45,6 +48,10 @@ struct leat_reader_state {
  */
 int leat__reader_check_status(const leat_reader *reader, const char *operation,
                               unsigned lines, int status);
+/* The same of one that concerns no record: LEAT_EDATA becomes LEAT_EFORMAT. */
+int leat__reader_check_operation(const leat_reader *reader,
+                                 const char *operation, unsigned lines,
+                                 int status);
 
 /* The same for an operation that fills up to `n` samples: its count, too. */
 int leat__reader_check_count(const leat_reader *reader, const char *operation,

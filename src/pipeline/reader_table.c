@@ -18,6 +18,7 @@ static const leat__table_entry pairs[][2] = {
     {OPERATION(restore), OPERATION(save)},
     {OPERATION(advise), OPERATION(read_at)},
     {OPERATION(parts), OPERATION(read_at)},
+    {OPERATION(revision), OPERATION(save)},
 };
 
 /* What one of them finds, the other could not tell. */

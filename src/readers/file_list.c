@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Bytes of a list: ten million paths of a hundred bytes. */
 #define LIST_MAX ((size_t)1 << 30)
@@ -126,6 +125,15 @@ int leat__file_list_add(leat__file_list *list, const char *text)
                           "their paths to a file, and give it as @FILE",
                           text);
     return add_matches(list, text);
+}
+
+uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list)
+{
+    struct stat about;
+    for (int i = 0; i < list->n; i++)
+        if (stat(list->path[i], &about) == 0 && S_ISREG(about.st_mode))
+            hash = leat__file_hash_modified(hash, leat__file_modified(&about));
+    return hash;
 }
 
 int leat__file_list_open(leat__file_list *list, const leat_args *args)

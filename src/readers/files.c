@@ -138,6 +138,13 @@ static int files_save(leat_reader *reader, leat_token *token)
     return leat_token_put(token, files->identity, sizeof(files->identity));
 }
 
+static int files_revision(leat_reader *reader, leat_token *token)
+{
+    uint64_t modified =
+        leat__file_list_modified(0, &((files_reader *)reader)->list);
+    return leat_token_put(token, &modified, sizeof(modified));
+}
+
 static int files_restore(leat_reader *reader, leat_token *token)
 {
     files_reader *files = (files_reader *)reader;
@@ -186,6 +193,7 @@ static const leat_reader_ops files_ops = {
     .save = files_save,
     .restore = files_restore,
     .memory = files_memory,
+    .revision = files_revision,
 };
 
 static int files_open(const leat_open *open, leat_reader **out)

@@ -405,6 +405,7 @@ static int load_labels(idx_format *idx, leat__compression compression)
     leat__byte_stream stream;
     int64_t at = 0;
     int status = append_labels(idx, 0, 0, NULL, LEAT_UINT8);
+    idx->format.revision = leat__file_list_modified(0, &idx->files);
     idx->first_label =
         leat__alloc_zero((size_t)idx->files.n + 1, sizeof(int64_t));
     if (!idx->first_label)

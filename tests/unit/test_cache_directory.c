@@ -417,6 +417,46 @@ START_TEST(another_data_set_or_pipeline_is_refused)
 }
 END_TEST
 
+static void write_lines(const char *name, const char *lines, int64_t seconds)
+{
+    const struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
+    FILE *file = fopen(name, "w");
+    ck_assert(file && fputs(lines, file) >= 0 && fclose(file) == 0);
+    ck_assert_int_eq(utimensat(AT_FDCWD, name, times, 0), 0);
+}
+
+/* In the middle of the file, where no token looks. */
+START_TEST(data_that_were_written_since_are_refused)
+{
+    char lines[MANY + 1], name[80], text[200];
+    leat_pipeline *pipeline;
+    leat_reader *reader = NULL;
+    memset(lines, '\n', MANY);
+    lines[MANY] = 0;
+    snprintf(name, sizeof(name), "%s/lines", root);
+    snprintf(text, sizeof(text), "text:%s | cache:dir=%s", name, path);
+    for (int i = 0; i < 3; i++) {
+        lines[MANY / 2] = i == 1 ? 'x' : '\n';
+        write_lines(name, lines, 1000000000 + i % 2);
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+        int status = leat_pipeline_open(pipeline, &reader);
+        ck_assert_msg(status == (i == 1 ? LEAT_EINVAL : LEAT_OK), "%d: %s", i,
+                      leat_last_error());
+        leat_pipeline_unref(pipeline);
+        if (status) {
+            ck_assert_ptr_nonnull(
+                strstr(leat_last_error(), "before the data were written last"));
+            continue;
+        }
+        while (!status)
+            status = leat_reader_next(reader, &sample);
+        ck_assert_int_eq(status, LEAT_END);
+        leat_reader_close(reader);
+        ck_assert(is_there("/index"));
+    }
+}
+END_TEST
+
 START_TEST(what_is_there_and_no_cache_is_left_alone)
 {
     leat_reader *reader = NULL;
@@ -774,6 +814,7 @@ int main(void)
     tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
     tcase_add_test(tcase, another_writer_is_refused);
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
+    tcase_add_test(tcase, data_that_were_written_since_are_refused);
     tcase_add_test(tcase, what_is_there_and_no_cache_is_left_alone);
     tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);

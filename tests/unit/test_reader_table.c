@@ -118,6 +118,8 @@ START_TEST(operations_that_need_each_other_come_together)
     refused("the reader \"mine\" has \"read_at\", but lacks \"count\"");
     ops.parts = no_parts;
     refused("the reader \"mine\" has \"parts\", but lacks \"read_at\"");
+    ops.revision = keep;
+    refused("the reader \"mine\" has \"revision\", but lacks \"save\"");
     ops.save = keep;
     refused("the reader \"mine\" has \"save\", but lacks \"restore\"");
     ops.restore = keep;

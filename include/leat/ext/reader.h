@@ -33,18 +33,18 @@ struct leat_reader {
  *
  * size, name, fields, next, seek, cancel and close are required. All others may
  * be NULL, except that read_at needs count and excludes mark, advise and parts
- * need read_at, and save and restore come as a pair. The table is checked when
- * its reader is opened: LEAT_EINVAL names the entry, and the reader is closed
- * again if it has `close`.
+ * need read_at, save and restore come as a pair, and revision needs them. The
+ * table is checked when its reader is opened: LEAT_EINVAL names the entry, and
+ * the reader is closed again if it has `close`.
  *
  * Threads. One caller at a time, on any thread, calls fields, next, seek, skip,
- * mark, save, restore and close; data used only by these needs no lock. cancel,
- * count, read_at, materialize, may_block and advise may be called on any
- * threads, concurrently with each other and with those, between the return of
- * open and close. close is called after all other calls have returned, and is
- * the last call. A layer calls on its reader's thread, on workers, and on the
- * thread that calls setup, forward, restore or destroy; leat's threads block
- * all signals.
+ * mark, save, revision, restore and close; data used only by these needs no
+ * lock. cancel, count, read_at, materialize, may_block and advise may be called
+ * on any threads, concurrently with each other and with those, between the
+ * return of open and close. close is called after all other calls have
+ * returned, and is the last call. A layer calls on its reader's thread, on
+ * workers, and on the thread that calls setup, forward, restore or destroy;
+ * leat's threads block all signals.
  *
  * Reentrancy. A function of a table, and a callback of leat/pipeline.h, may use
  * other layers and readers; of the layer that it reads for it may only call
@@ -253,6 +253,16 @@ struct leat_reader_ops {
      * NULL: all is one part. Any thread.
      */
     int (*parts)(leat_reader *reader, const int64_t **first, int64_t *n);
+
+    /**
+     * Appends what changes whenever the data are written again, although save
+     * may append the same bytes: times of modification, a transaction. At most
+     * 32 bytes. For `cache:dir=PATH`, which refuses data that were written
+     * since, leat calls it after each reader's save, also where a decorator's
+     * save calls that one. Tokens do not have it, as they are good for a copy
+     * of the data. NULL: save tells all.
+     */
+    int (*revision)(leat_reader *reader, leat_token *token);
 };
 
 /**

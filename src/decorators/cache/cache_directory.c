@@ -64,8 +64,9 @@ static int check_identity(const char *path, const char *bytes, size_t size,
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "%s: the cache was made of another data set, pipeline "
-                      "or random_seed; give that seed, remove the directory, "
-                      "or name another one",
+                      "or random_seed, or before the data were written last; "
+                      "give that seed, remove the directory, or name another "
+                      "one",
                       path);
 }
 

@@ -11,9 +11,11 @@
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/file_list.h"
 #include "readers/lmdb/lmdb_random_access.h"
 #include "readers/lmdb/lmdb_reader.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,6 +24,9 @@
 #define WALKED_MAX 256
 /* and whose values it awaits. */
 #define AWAITED_MAX 32
+
+/* The most bytes of a value that a revision looks at. */
+#define VALUE_HASHED 4096
 
 /* Records that a seek steps over between two read-ahead calls. */
 #define STRIDE 1024
@@ -207,10 +212,10 @@ static int lmdb_count(leat_reader *reader, int64_t *out)
     return status;
 }
 
-/* FNV-1a of the key's length and bytes, on top of `hash`. */
-static uint64_t hash_key(uint64_t hash, const void *key, size_t size)
+/* FNV-1a of the length and the bytes, on top of `hash`. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
-    const unsigned char *bytes = key;
+    const unsigned char *bytes = data;
     hash = (hash ^ size) * 0x100000001b3;
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ bytes[i]) * 0x100000001b3;
@@ -231,8 +236,8 @@ static int fingerprint(const leat__lmdb_reader *lmdb, uint64_t out[2])
     if (status < 0)
         return status;
     if (!status) {
-        hash = hash_key(hash, first.key, first.key_size);
-        hash = hash_key(hash, last.key, last.key_size);
+        hash = hash_bytes(hash, first.key, first.key_size);
+        hash = hash_bytes(hash, last.key, last.key_size);
     }
     out[0] = lmdb->map->meta.entries;
     out[1] = hash;
@@ -244,6 +249,45 @@ static int lmdb_save(leat_reader *reader, leat_token *token)
     uint64_t mine[2];
     int status = fingerprint((leat__lmdb_reader *)reader, mine);
     return status ? status : leat_token_put(token, mine, sizeof(mine));
+}
+
+/* Of a record that is damaged, nothing. */
+static uint64_t hash_value(const leat__lmdb_reader *lmdb, uint64_t hash,
+                           leat__lmdb_node *node)
+{
+    if (leat__lmdb_map_overflow(lmdb->map, node) != LEAT_OK)
+        return hash;
+    return hash_bytes(hash, node->value,
+                      node->value_size < VALUE_HASHED ? node->value_size
+                                                      : VALUE_HASHED);
+}
+
+/*
+ * The snapshot's transaction, when the file was written last, and a hash of the
+ * tree's pages and of the first and last value: archives and images of disks
+ * may give two databases one time.
+ */
+static int lmdb_revision(leat_reader *reader, leat_token *token)
+{
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    const leat__lmdb_meta *meta = &lmdb->map->meta;
+    const uint64_t pages[] = {meta->root, meta->last_page, meta->leaf_pages,
+                              meta->overflow_pages};
+    uint64_t hash = hash_bytes(0, pages, sizeof(pages));
+    leat__lmdb_node node;
+    struct stat about;
+    int status = leat__lmdb_reader_check_process(lmdb);
+    if (status)
+        return status;
+    if (fstat(lmdb->storage->file.fd, &about))
+        return leat__error_system(errno, "%s", lmdb->path);
+    if (leat__lmdb_walker_first(lmdb->map, &node) == LEAT_OK)
+        hash = hash_value(lmdb, hash, &node);
+    if (leat__lmdb_walker_last(lmdb->map, &node) == LEAT_OK)
+        hash = hash_value(lmdb, hash, &node);
+    const uint64_t mine[] = {meta->txnid, (uint64_t)leat__file_modified(&about),
+                             hash};
+    return leat_token_put(token, mine, sizeof(mine));
 }
 
 static int lmdb_restore(leat_reader *reader, leat_token *token)
@@ -306,6 +350,7 @@ static const leat_reader_ops lmdb_ops = {
     .may_block = lmdb_may_block,
     .advise = leat__lmdb_reader_advise,
     .memory = lmdb_memory,
+    .revision = lmdb_revision,
 };
 
 /* Bytes as in the options: 0 is the default, -1 none. */

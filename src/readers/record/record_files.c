@@ -1,6 +1,7 @@
 #include "readers/record/record_files.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/file_list.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -16,11 +17,6 @@ enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
 /* Of the bytes, a fingerprint has these many at both ends of these many files.
  */
 enum { ENDS_BYTES = 64, ENDS_FILES = 64 };
-
-static int64_t nanoseconds(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
 
 static int begin_file(leat__record_source *source, leat__record_format *format)
 {
@@ -43,7 +39,7 @@ static int open_file(leat__record_source *source, const char *path,
     int status = leat__mapped_file_open(&source->map, path, keeps_fd, &about);
     if (status)
         return status;
-    source->modified = nanoseconds(&about.st_mtim);
+    source->modified = leat__file_modified(&about);
     status = begin_file(source, format);
     if (status)
         leat__mapped_file_close(&source->map);
@@ -57,6 +53,7 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
     if (n > LEAT__RECORD_FILES_MAX)
         return leat_error(LEAT_ELIMIT, "expected at most %d files, got %d",
                           LEAT__RECORD_FILES_MAX, n);
+    files.revision = format->revision;
     files.source = leat__alloc_zero((size_t)n, sizeof(*files.source));
     if (!files.source)
         return LEAT_ENOMEM;
@@ -71,6 +68,8 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
         }
         source->begin = files.bytes;
         files.bytes += source->map.size;
+        files.revision =
+            leat__file_hash_modified(files.revision, source->modified);
     }
     *out = files;
     return LEAT_OK;
@@ -93,7 +92,7 @@ int leat__record_source_check(const leat__record_source *source)
         return map->fd < 0 ? LEAT_OK
                            : leat__error_system(errno, "%s", map->name);
     if ((size_t)found.st_size == map->size &&
-        nanoseconds(&found.st_mtim) == source->modified)
+        leat__file_modified(&found) == source->modified)
         return LEAT_OK;
     return leat_error(LEAT_EIO,
                       "%s: changed while it was read: it had %zu bytes, and "

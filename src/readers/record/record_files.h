@@ -38,7 +38,9 @@ typedef struct leat__record_source {
 
 typedef struct leat__record_files {
     int n;
-    uint64_t bytes; /* of all */
+    uint64_t bytes;    /* of all */
+    uint64_t revision; /* a hash of the times of modification, and the format's
+                          own */
     leat__record_source *source;
 } leat__record_files;
 

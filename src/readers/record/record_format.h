@@ -131,6 +131,7 @@ struct leat__record_format {
      * next leaves it to materialize; else next reads.
      */
     bool defers;
+    uint64_t revision; /* of other files that open has read; 0: none */
     int nspec;
     leat_field_spec spec[LEAT_MAX_FIELDS];
 };

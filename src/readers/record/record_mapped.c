@@ -383,6 +383,12 @@ static int mapped_save(leat_reader *reader, leat_token *token)
     return leat__record_files_save(&((mapped_reader *)reader)->files, token);
 }
 
+static int mapped_revision(leat_reader *reader, leat_token *token)
+{
+    const leat__record_files *files = &((mapped_reader *)reader)->files;
+    return leat_token_put(token, &files->revision, sizeof(files->revision));
+}
+
 static int mapped_restore(leat_reader *reader, leat_token *token)
 {
     int status =
@@ -439,6 +445,7 @@ static const leat_reader_ops mapped_ops = {
     .may_block = mapped_may_block,
     .memory = mapped_memory,
     .parts = mapped_parts,
+    .revision = mapped_revision,
 };
 
 static void take_arguments(mapped_reader *mapped, const leat_open *open,

@@ -35,6 +35,7 @@ typedef struct record_stream {
     leat__record_format *format; /* owned, as the list is */
     leat__file_list list;
     uint64_t identity[2]; /* files, and a hash of their sizes */
+    uint64_t revision;    /* a hash of their times of modification */
     leat__stream_cursor cursor;
 } record_stream;
 
@@ -218,6 +219,12 @@ static int record_stream_save(leat_reader *reader, leat_token *token)
     return leat_token_put(token, stream->identity, sizeof(stream->identity));
 }
 
+static int record_stream_revision(leat_reader *reader, leat_token *token)
+{
+    const record_stream *stream = stream_of(reader);
+    return leat_token_put(token, &stream->revision, sizeof(stream->revision));
+}
+
 static int record_stream_restore(leat_reader *reader, leat_token *token)
 {
     record_stream *stream = stream_of(reader);
@@ -275,6 +282,7 @@ static const leat_reader_ops record_stream_ops = {
     .restore = record_stream_restore,
     .may_block = record_stream_may_block,
     .memory = record_stream_memory,
+    .revision = record_stream_revision,
 };
 
 /* Looks at each file: one that is missing is an error before the first is
@@ -293,6 +301,8 @@ static int check_files(record_stream *stream, bool *are_regular)
     }
     stream->identity[0] = (uint64_t)stream->list.n;
     stream->identity[1] = hash;
+    stream->revision =
+        leat__file_list_modified(stream->format->revision, &stream->list);
     return LEAT_OK;
 }
 

@@ -1,0 +1,32 @@
+#include "pipeline/reader_identity.h"
+#include "pipeline/reader_state.h"
+
+/*
+ * Whether this thread is in leat__reader_identify. A decorator's save calls
+ * those of its upstream readers on the same thread, so that each of them is
+ * asked for its revision as well, and no decorator has to know.
+ */
+static _Thread_local bool identifies;
+
+int leat_reader_save(leat_reader *reader, leat_token *token)
+{
+    if (!LEAT__HAS(reader, save))
+        return leat__reader_unsupported(reader, "save its state");
+    unsigned lines = leat__error_lines();
+    int status = leat__reader_check_operation(reader, "save", lines,
+                                              reader->ops->save(reader, token));
+    if (status || !identifies || !LEAT__HAS(reader, revision))
+        return status;
+    lines = leat__error_lines();
+    return leat__reader_check_operation(reader, "revision", lines,
+                                        reader->ops->revision(reader, token));
+}
+
+int leat__reader_identify(leat_reader *reader, leat_token *token)
+{
+    bool outer = identifies;
+    identifies = true;
+    int status = leat_reader_save(reader, token);
+    identifies = outer;
+    return status;
+}
