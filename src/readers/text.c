@@ -15,8 +15,9 @@ typedef struct text_format {
     uint64_t max_line; /* bytes, with its end */
 } text_format;
 
-/* Of a walk: the offset of a line that is too long and being passed, plus 1. */
-enum { LONG_LINE = 0 };
+/* Of a walk: the offset of a line that is too long and being passed, plus 1;
+   and the number of bytes, from the walk's own offset on, that have no LF. */
+enum { LONG_LINE = 0, SEARCHED = 1 };
 
 static int too_long(const text_format *text)
 {
@@ -31,11 +32,13 @@ static int want_more(const text_format *text, leat__record_walk *walk,
                      size_t left)
 {
     walk->needed = left + 1;
+    walk->own[SEARCHED] = left;
     if (left <= text->max_line && !walk->own[LONG_LINE])
         return LEAT_AGAIN;
     if (!walk->own[LONG_LINE])
         walk->own[LONG_LINE] = walk->offset + 1;
     walk->offset += left;
+    walk->own[SEARCHED] = 0;
     walk->needed = 1;
     return LEAT_AGAIN;
 }
@@ -61,12 +64,17 @@ static int text_walk(const leat__record_format *format,
     const text_format *text = (const text_format *)format;
     const unsigned char *end = window->bytes + window->size;
     const unsigned char *line = window->bytes + (walk->offset - window->offset);
+    size_t searched = (size_t)walk->own[SEARCHED];
     int status = LEAT_OK;
     (void)file;
     *got = 0;
+    walk->own[SEARCHED] = 0;
     while (*got < n) {
         size_t left = (size_t)(end - line);
-        const unsigned char *newline = left ? memchr(line, '\n', left) : NULL;
+        const unsigned char *newline =
+            left > searched ? memchr(line + searched, '\n', left - searched)
+                            : NULL;
+        searched = 0;
         if (!newline && !window->is_last) {
             status = *got ? LEAT_OK : want_more(text, walk, left);
             break;

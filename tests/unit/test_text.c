@@ -6,6 +6,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,6 +314,41 @@ START_TEST(cancel_wakes_a_reader_of_a_silent_pipe)
 }
 END_TEST
 
+static atomic_size_t searched;
+
+void *__real_memchr(const void *bytes, int wanted, size_t size);
+void *__wrap_memchr(const void *bytes, int wanted, size_t size);
+
+void *__wrap_memchr(const void *bytes, int wanted, size_t size)
+{
+    atomic_fetch_add(&searched, size);
+    return __real_memchr(bytes, wanted, size);
+}
+
+/* Each of many gzip members is a piece. */
+START_TEST(a_line_in_small_pieces_is_searched_once)
+{
+    enum { PIECE = 1024, PIECES = 1024 };
+    static char piece[PIECE], packed[PIECE];
+    memset(piece, 'a', sizeof(piece));
+    record_sequence_pack("piece.gz", piece, sizeof(piece), 0);
+    FILE *file = fopen("piece.gz", "rb");
+    size_t size = fread(packed, 1, sizeof(packed), file);
+    fclose(file);
+    file = fopen("line.gz", "wb");
+    for (int i = 0; i < PIECES; i++)
+        ck_assert_uint_eq(fwrite(packed, 1, size, file), size);
+    fclose(file);
+    int good, bad;
+    atomic_store(&searched, 0);
+    ck_assert_int_eq(record_sequence_read("text:line.gz", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, 1);
+    ck_assert_uint_ge(atomic_load(&searched), (size_t)PIECE * PIECES);
+    ck_assert_uint_le(atomic_load(&searched), (size_t)2 * PIECE * PIECES);
+}
+END_TEST
+
 START_TEST(a_token_of_other_files_is_refused)
 {
     leat_token token;
@@ -352,6 +388,7 @@ int main(void)
     tcase_add_test(tests, a_gzip_file_cut_anywhere_gives_lines_and_an_error);
     tcase_add_test(tests, a_pipe_is_read_once);
     tcase_add_test(tests, cancel_wakes_a_reader_of_a_silent_pipe);
+    tcase_add_test(tests, a_line_in_small_pieces_is_searched_once);
     tcase_add_test(tests, a_token_of_other_files_is_refused);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
