@@ -57,12 +57,12 @@ static int batch_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     batch_reader *batch = (batch_reader *)reader;
     (void)n;
+    leat__group *group;
     int status = leat__grouper_plan(batch);
+    if (!status)
+        status = leat__group_pool_take(&batch->pool, &group);
     if (status)
         return status;
-    leat__group *group = leat__group_pool_take(&batch->pool);
-    if (!group)
-        return LEAT_ENOMEM;
     status = pull_batch(batch, group);
     if (status)
         return leat__grouper_fail(batch, group, group->n, status, out[0]);

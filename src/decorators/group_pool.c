@@ -1,5 +1,6 @@
 #include "decorators/group_pool.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "data/sample.h"
 
@@ -12,8 +13,19 @@ int leat__group_pool_init(leat__group_pool *pool, const char *name,
     pool->name = name;
     pool->allocator = allocator;
     pool->room = room;
+    pool->generation = leat__fork_generation();
     int code = pthread_mutex_init(&pool->lock, NULL);
     return code ? leat__error_system(code, "%s: no mutex", name) : LEAT_OK;
+}
+
+static int check_process(const leat__group_pool *pool)
+{
+    if (pool->generation == leat__fork_generation())
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: was opened in another process; open the pipeline "
+                      "after fork()",
+                      pool->name);
 }
 
 static void destroy(leat__group *group)
@@ -28,6 +40,9 @@ static void destroy(leat__group *group)
 
 void leat__group_pool_finish(leat__group_pool *pool)
 {
+    /* What threads may have been changing stays where it is. */
+    if (pool->generation != leat__fork_generation())
+        return;
     for (int i = 0; i < pool->n; i++)
         destroy(pool->group[i]);
     leat__free(pool->group);
@@ -74,8 +89,11 @@ static leat__group *add(leat__group_pool *pool)
     return group;
 }
 
-leat__group *leat__group_pool_take(leat__group_pool *pool)
+int leat__group_pool_take(leat__group_pool *pool, leat__group **out)
 {
+    int status = check_process(pool);
+    if (status)
+        return status;
     pthread_mutex_lock(&pool->lock);
     leat__group *group = pool->free;
     if (group)
@@ -84,10 +102,11 @@ leat__group *leat__group_pool_take(leat__group_pool *pool)
         group = add(pool);
     pthread_mutex_unlock(&pool->lock);
     if (!group)
-        return NULL;
+        return LEAT_ENOMEM;
     group->n = 0;
     group->length = -1;
-    return group;
+    *out = group;
+    return LEAT_OK;
 }
 
 void leat__group_pool_count(leat__group_pool *pool, leat__group *group)
@@ -137,8 +156,10 @@ int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
 {
     /* Where groups are of one size the buffer then stays where it is. */
     size_t usual = atomic_load_explicit(&pool->usual, memory_order_relaxed);
-    int status = leat__sample_reserve(
-        sample, sample->taken + (usual ? usual : LEAT__ALIGNMENT));
+    int status = check_process(pool);
+    if (!status)
+        status = leat__sample_reserve(
+            sample, sample->taken + (usual ? usual : LEAT__ALIGNMENT));
     if (status)
         return status;
     leat__group_pool_count(pool, group);
@@ -154,10 +175,13 @@ int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
     return LEAT_OK;
 }
 
-leat__group *leat__group_pool_unbind(leat__group_pool *pool,
-                                     const leat_sample *sample)
+int leat__group_pool_unbind(leat__group_pool *pool, const leat_sample *sample,
+                            leat__group **out)
 {
     leat__group *group = NULL;
+    int status = check_process(pool);
+    if (status)
+        return status;
     pthread_mutex_lock(&pool->lock);
     if (sample->locator.where < (uint64_t)pool->n)
         group = pool->group[sample->locator.where];
@@ -167,9 +191,10 @@ leat__group *leat__group_pool_unbind(leat__group_pool *pool,
         group = NULL;
     pthread_mutex_unlock(&pool->lock);
     if (!group)
-        (void)leat_error(LEAT_ESTATE,
-                         "%s: a sample was completed twice, or its buffer was "
-                         "given away",
-                         pool->name);
-    return group;
+        return leat_error(LEAT_ESTATE,
+                          "%s: a sample was completed twice, or its buffer was "
+                          "given away",
+                          pool->name);
+    *out = group;
+    return LEAT_OK;
 }

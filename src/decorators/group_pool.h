@@ -9,7 +9,8 @@
  * goes: when the buffer comes back to next, whatever was bound to it was
  * dropped, and is free. There are never more groups than buffers. The lock
  * protects which groups are free or bound; a group's samples are those of the
- * thread that took it.
+ * thread that took it. In a forked child the lock may be held for ever: there
+ * all that would take it is LEAT_ESTATE, and finish leaves the groups.
  */
 #ifndef LEAT_DECORATORS_GROUP_POOL_H
 #define LEAT_DECORATORS_GROUP_POOL_H
@@ -36,6 +37,7 @@ typedef struct leat__group_pool {
     const char *name; /* of the decorator */
     const leat_allocator *allocator;
     int room;
+    unsigned generation;       /* of the process */
     atomic_int_fast64_t bytes; /* of all groups */
     atomic_size_t usual;       /* bytes of the last group that was written */
     pthread_mutex_t lock;
@@ -51,8 +53,9 @@ int leat__group_pool_init(leat__group_pool *pool, const char *name,
                           const leat_allocator *allocator, int room);
 void leat__group_pool_finish(leat__group_pool *pool);
 
-/* An empty group; NULL without memory. Any thread. */
-leat__group *leat__group_pool_take(leat__group_pool *pool);
+/* An empty group. Errors: LEAT_ENOMEM; LEAT_ESTATE in a forked child. Any
+ * thread. */
+int leat__group_pool_take(leat__group_pool *pool, leat__group **out);
 void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
 
 /*
@@ -64,13 +67,14 @@ int leat__group_clear(const leat__group_pool *pool, leat__group *group,
 /* Has the pool's bytes follow what the samples' buffers have become. */
 void leat__group_pool_count(leat__group_pool *pool, leat__group *group);
 
-/* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM. */
+/* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM; LEAT_ESTATE
+ * in a forked child. */
 int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
                           leat_sample *sample);
 
-/* Takes the group that is bound to the sample; NULL, with a line, if none is.
- */
-leat__group *leat__group_pool_unbind(leat__group_pool *pool,
-                                     const leat_sample *sample);
+/* Takes the group that is bound to the sample. LEAT_ESTATE: none is; or in a
+ * forked child. */
+int leat__group_pool_unbind(leat__group_pool *pool, const leat_sample *sample,
+                            leat__group **out);
 
 #endif

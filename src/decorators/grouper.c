@@ -184,11 +184,12 @@ int leat__grouper_fields(leat_reader *reader, const leat_field_spec **out,
 static int write_group(leat__grouper *grouper, leat_sample *out)
 {
     int culprit = 0, got;
-    leat__group *group = leat__group_pool_unbind(&grouper->pool, out);
-    if (!group)
-        return LEAT_ESTATE;
-    int status = leat_reader_materialize(upstream_of(grouper), group->sample,
-                                         group->n, &got);
+    leat__group *group;
+    int status = leat__group_pool_unbind(&grouper->pool, out, &group);
+    if (status)
+        return status;
+    status = leat_reader_materialize(upstream_of(grouper), group->sample,
+                                     group->n, &got);
     if (status)
         return leat__grouper_fail(grouper, group, got, status, out);
     size_t before = out->taken;
@@ -262,10 +263,11 @@ int leat__grouper_read_at(leat_reader *reader, const leat_position at[],
 {
     leat__grouper *grouper = grouper_of(reader);
     (void)n;
-    leat__group *group = leat__group_pool_take(&grouper->pool);
-    if (!group)
-        return LEAT_ENOMEM;
-    int status = read_group(grouper, at[0], group);
+    leat__group *group;
+    int status = leat__group_pool_take(&grouper->pool, &group);
+    if (status)
+        return status;
+    status = read_group(grouper, at[0], group);
     if (status)
         return leat__grouper_fail(grouper, group, group->n, status, out[0]);
     status = leat__group_pool_bind(&grouper->pool, group, out[0]);

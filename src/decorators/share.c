@@ -10,9 +10,13 @@
  * A caller is in a pass of the shared reader once it has a sample of it. It has
  * LEAT_END when that one ends, or another caller has begun the next, until it
  * seeks to an epoch's beginning, and goes on with the pass that there is then.
+ *
+ * In a forked child the lock may be held for ever, and `caller` stay: there
+ * calls return LEAT_ESTATE, and cancel does nothing.
  */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "decorators/decorators.h"
 #include "decorators/workspace.h"
@@ -38,8 +42,17 @@ static share_reader *reader_of(leat_reader *reader)
     return (share_reader *)reader;
 }
 
+static bool is_of_parent(const share_reader *share)
+{
+    return share->shared->generation != leat__fork_generation();
+}
+
 static int check_running(const share_reader *share)
 {
+    if (is_of_parent(share))
+        return leat_error(LEAT_ESTATE,
+                          "share: was opened in another process; open the "
+                          "pipeline after fork()");
     if (!atomic_load(&share->cancelled))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "share: reading was cancelled");
@@ -49,11 +62,14 @@ static int check_running(const share_reader *share)
 static int begin_call(share_reader *share)
 {
     leat__shared_reader *shared = share->shared;
+    int status = check_running(share);
+    if (status)
+        return status;
     pthread_mutex_lock(&shared->lock);
     int64_t begun = shared->caller ? leat__clock_now() : 0;
     while (shared->caller && !atomic_load(&share->cancelled))
         pthread_cond_wait(&shared->idle, &shared->lock);
-    int status = check_running(share);
+    status = check_running(share);
     if (!status)
         shared->caller = share;
     pthread_mutex_unlock(&shared->lock);
@@ -199,6 +215,8 @@ static void share_cancel(leat_reader *reader)
 {
     share_reader *share = reader_of(reader);
     leat__shared_reader *shared = share->shared;
+    if (is_of_parent(share))
+        return;
     pthread_mutex_lock(&shared->lock);
     atomic_store(&share->cancelled, true);
     bool calls = shared->caller == share;

@@ -249,10 +249,11 @@ static int unbatch_read_at(leat_reader *reader, const leat_position at[],
                            leat_sample *const out[], int n, int *got)
 {
     unbatch_reader *unbatch = (unbatch_reader *)reader;
-    leat__group *group = leat__group_pool_take(&unbatch->pool);
-    if (!group)
-        return LEAT_ENOMEM;
-    int status = leat__group_clear(&unbatch->pool, group, 0, 1);
+    leat__group *group;
+    int status = leat__group_pool_take(&unbatch->pool, &group);
+    if (status)
+        return status;
+    status = leat__group_clear(&unbatch->pool, group, 0, 1);
     if (!status)
         status = read_rows(unbatch, at, out, n, group->sample[0], got);
     leat__group_pool_give_back(&unbatch->pool, group);

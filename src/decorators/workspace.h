@@ -13,7 +13,8 @@ typedef struct leat__shared_reader {
     /* Immutable once it is open. */
     leat_pipeline *pipeline; /* shared */
     leat_reader *reader;
-    bool may_wait; /* for ever */
+    bool may_wait;       /* for ever */
+    unsigned generation; /* of the process that opened it */
 
     pthread_mutex_t lock;
     /* Guarded by lock. */
@@ -33,7 +34,6 @@ typedef struct leat__shared_reader {
     const void *key;           /* the pipeline that its callers read */
     int callers;
     bool is_open;
-    unsigned generation; /* of the process that opened it */
 } leat__shared_reader;
 
 /*

@@ -1,6 +1,7 @@
 /*
- * Readers with threads of their own in a forked child, whatever their owner did
- * at the fork: the child's calls return LEAT_ESTATE, and close does not wait.
+ * Readers with threads or locks of their own in a forked child, whatever their
+ * owner did at the fork: the child's calls return LEAT_ESTATE, and close does
+ * not wait.
  */
 #include "support/suite.h"
 #include "support/watchdog.h"
@@ -20,6 +21,10 @@ static const char *const texts[] = {
     "range:90 | prefetch:4,threads=3",
     "range:90 | prefetch:4,threads=2,unordered=1",
     "(range:90) (range:50) (range:70) | merge:buffer=2",
+    "range:90 | batch:3",
+    "range:90 | window:3,2",
+    "range:90 | share",
+    "range:90 | share | prefetch:2",
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
 

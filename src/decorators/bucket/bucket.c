@@ -127,8 +127,7 @@ static int set_up(leat__bucket_reader *sorter, const leat_args *args,
         grouper->grouping.length_of = sorter->field_name;
     if (grouper->drops_last && has_one_size(sorter))
         grouper->grouping.samples = buckets[0].size;
-    sorter->input = leat__group_pool_take(&grouper->pool);
-    return sorter->input ? LEAT_OK : LEAT_ENOMEM;
+    return leat__group_pool_take(&grouper->pool, &sorter->input);
 }
 
 static int bucket_open(const leat_open *open, leat_reader **out)

@@ -119,12 +119,10 @@ int leat__bucket_put(leat__bucket_reader *sorter, leat__bucket *to)
 {
     leat__group_pool *pool = &sorter->grouper.pool;
     leat_sample **from = &sorter->input->sample[sorter->sorted - 1];
-    if (!to->group)
-        to->group = leat__group_pool_take(pool);
-    if (!to->group)
-        return LEAT_ENOMEM;
+    int status = to->group ? LEAT_OK : leat__group_pool_take(pool, &to->group);
+    if (status)
+        return status;
     leat__group *group = to->group;
-    int status = LEAT_OK;
     if (group->n == 0)
         status = copy_anchor(&to->from, &sorter->begin);
     if (!status)
