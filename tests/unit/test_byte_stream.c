@@ -1,10 +1,15 @@
+#include "base/fork.h"
 #include "base/memory.h"
 #include "readers/stream/byte_stream.h"
+#include "support/child.h"
 #include "support/suite.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +325,103 @@ START_TEST(cancel_wakes_a_read_of_a_pipe)
 }
 END_TEST
 
+static void *read_source(void *argument)
+{
+    char byte;
+    size_t got;
+    int status = leat__byte_source_read(argument, &byte, 1, &got);
+    return (void *)(intptr_t)status;
+}
+
+/* A thread that waits in its process's own eventfd. */
+static pthread_t wait_for_byte(leat__byte_source *source)
+{
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_source, source), 0);
+    while (atomic_load(&source->wake) < 0 ||
+           atomic_load(&source->generation) != leat__fork_generation())
+        sched_yield();
+    return thread;
+}
+
+static int cancel_and_join(leat__byte_source *source, pthread_t thread)
+{
+    void *status;
+    leat__byte_source_cancel(source);
+    pthread_join(thread, &status);
+    return (int)(intptr_t)status;
+}
+
+static void cancel_in_child(void *source)
+{
+    leat__byte_source_cancel(source);
+    leat__byte_source_finish(source);
+}
+
+static void wait_and_cancel_in_child(void *source)
+{
+    child_check(cancel_and_join(source, wait_for_byte(source)) ==
+                LEAT_ECANCELLED);
+    leat__byte_source_finish(source);
+}
+
+START_TEST(cancel_in_a_forked_child_wakes_the_child_alone)
+{
+    leat__byte_source source;
+    uint64_t woken;
+    ck_assert_int_eq(leat__fork_watch(), LEAT_OK);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    int feed = open(path, O_RDWR);
+    leat__byte_source_init(&source, NULL);
+    ck_assert_int_eq(leat__byte_source_open(&source, path), LEAT_OK);
+    pthread_t thread = wait_for_byte(&source);
+    child_run(_i ? wait_and_cancel_in_child : cancel_in_child, &source);
+    ck_assert_int_eq(read(atomic_load(&source.wake), &woken, sizeof(woken)),
+                     -1);
+    ck_assert_int_eq(cancel_and_join(&source, thread), LEAT_ECANCELLED);
+    leat__byte_source_finish(&source);
+    close(feed);
+}
+END_TEST
+
+static atomic_int waits;        /* that poll began, without a limit of time */
+static atomic_bool interrupted; /* whether the first of them is */
+
+int __real_poll(struct pollfd *on, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *on, nfds_t n, int timeout);
+
+int __wrap_poll(struct pollfd *on, nfds_t n, int timeout)
+{
+    if (timeout < 0 && atomic_fetch_add(&waits, 1) == 0 &&
+        atomic_load(&interrupted)) {
+        errno = EINTR;
+        return -1;
+    }
+    return __real_poll(on, n, timeout);
+}
+
+/* Standard input is read in its own mode, in which cancel wakes no read. */
+START_TEST(a_signal_does_not_end_the_wait_for_standard_input)
+{
+    leat__byte_source source;
+    int ends[2], input = dup(STDIN_FILENO);
+    ck_assert(pipe(ends) == 0 && dup2(ends[0], STDIN_FILENO) == STDIN_FILENO);
+    atomic_store(&waits, 0);
+    atomic_store(&interrupted, true);
+    leat__byte_source_init(&source, NULL);
+    ck_assert_int_eq(leat__byte_source_open(&source, "-"), LEAT_OK);
+    pthread_t thread = wait_for_byte(&source);
+    while (atomic_load(&waits) < 2)
+        sched_yield();
+    ck_assert_int_eq(cancel_and_join(&source, thread), LEAT_ECANCELLED);
+    leat__byte_source_finish(&source);
+    dup2(input, STDIN_FILENO);
+    close(input);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 START_TEST(standard_input_has_one_reader)
 {
     leat__byte_stream first, second;
@@ -401,6 +503,9 @@ int main(void)
     tcase_add_loop_test(tests, reads_and_skips_agree_with_windows, 0, 3);
     tcase_add_test(tests, a_named_pipe_is_waited_for);
     tcase_add_test(tests, cancel_wakes_a_read_of_a_pipe);
+    tcase_add_loop_test(tests, cancel_in_a_forked_child_wakes_the_child_alone,
+                        0, 2);
+    tcase_add_test(tests, a_signal_does_not_end_the_wait_for_standard_input);
     tcase_add_test(tests, standard_input_has_one_reader);
     tcase_add_test(tests, what_is_no_file_is_refused);
     tcase_add_test(tests, each_allocation_may_fail);

@@ -6,6 +6,9 @@
  * about to wait makes `wake` first and looks at `cancelled` after, so that one
  * of the two sees the other's. Regular files are not waited for.
  *
+ * A forked child shares its parent's eventfd: it writes nothing to that, and
+ * makes one of its own before it waits. `generation` is written after `wake`.
+ *
  * A pipe or device that was opened here is not blocking, so that a named pipe
  * without a writer opens at once. Standard input is shared with other programs
  * and keeps its mode: a read follows a poll that found something.
@@ -13,6 +16,7 @@
 #include "readers/stream/byte_source.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +41,7 @@ void leat__byte_source_init(leat__byte_source *source, leat_reader *reader)
     source->offset = 0;
     atomic_init(&source->cancelled, false);
     atomic_init(&source->wake, -1);
+    atomic_init(&source->generation, leat__fork_generation());
 }
 
 void leat__byte_source_close(leat__byte_source *source)
@@ -57,10 +62,18 @@ void leat__byte_source_finish(leat__byte_source *source)
         close(wake);
 }
 
+/* Whether the eventfd is. */
+static bool is_of_parent(const leat__byte_source *source)
+{
+    return atomic_load(&source->generation) != leat__fork_generation();
+}
+
 void leat__byte_source_cancel(leat__byte_source *source)
 {
     const uint64_t one = 1;
     atomic_store(&source->cancelled, true);
+    if (is_of_parent(source))
+        return;
     int wake = atomic_load(&source->wake);
     /* Fails where it has been woken 2^64 times already. */
     if (wake >= 0 && write(wake, &one, sizeof(one)) < 0)
@@ -146,12 +159,16 @@ static int cancelled(const leat__byte_source *source)
 
 static int make_wake(leat__byte_source *source)
 {
-    if (atomic_load(&source->wake) >= 0)
+    int before = atomic_load(&source->wake);
+    if (before >= 0 && !is_of_parent(source))
         return LEAT_OK;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return leat__error_system(errno, "%s: an eventfd", source->path);
     atomic_store(&source->wake, fd);
+    atomic_store(&source->generation, leat__fork_generation());
+    if (before >= 0)
+        close(before);
     return LEAT_OK;
 }
 
@@ -161,25 +178,37 @@ static int failed(const leat__byte_source *source, int code)
                               (long long)source->offset);
 }
 
-/* Until there is something to read, the end included. */
+/* Waits for one of the two. Returns as poll. */
+static int poll_waiting(leat__byte_source *source, struct pollfd on[2])
+{
+    int n = poll(on, 2, 0);
+    if (n != 0 || atomic_load(&source->cancelled))
+        return n;
+    int64_t begin = leat__clock_now();
+    n = poll(on, 2, -1);
+    if (source->reader)
+        leat_reader_add_blocked(source->reader, leat__clock_now() - begin);
+    return n;
+}
+
+/*
+ * Until there is something to read, the end included: a signal alone is no
+ * reason to read, which standard input would do without cancel.
+ */
 static int await(leat__byte_source *source)
 {
     int status = make_wake(source);
-    if (status)
-        return status;
     struct pollfd on[2] = {
         {.fd = source->fd, .events = POLLIN},
         {.fd = atomic_load(&source->wake), .events = POLLIN}};
-    int n = poll(on, 2, 0);
-    if (n == 0 && !atomic_load(&source->cancelled)) {
-        int64_t begin = leat__clock_now();
-        n = poll(on, 2, -1);
-        if (source->reader)
-            leat_reader_add_blocked(source->reader, leat__clock_now() - begin);
+    while (!status && !on[0].revents) {
+        int n = poll_waiting(source, on);
+        if (atomic_load(&source->cancelled))
+            status = cancelled(source);
+        else if (n < 0 && errno != EINTR)
+            status = failed(source, errno);
     }
-    if (atomic_load(&source->cancelled))
-        return cancelled(source);
-    return n < 0 && errno != EINTR ? failed(source, errno) : LEAT_OK;
+    return status;
 }
 
 static ssize_t read_some(leat__byte_source *source, void *out, size_t n)

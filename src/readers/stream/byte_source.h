@@ -23,6 +23,7 @@ typedef struct leat__byte_source {
     int64_t offset;      /* of the next byte to read */
     atomic_bool cancelled;
     atomic_int wake; /* eventfd that ends a wait; -1: none was needed yet */
+    atomic_uint generation; /* of the process that made it */
 } leat__byte_source;
 
 void leat__byte_source_init(leat__byte_source *source, leat_reader *reader);
