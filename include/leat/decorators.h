@@ -408,16 +408,17 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * PATH.partial while it reads, and renames that to PATH once it has every
  * sample of an epoch; a process that is killed before, or a full disk, leaves
  * no PATH, or the empty directory that was there. Until then another reader
- * that would write is refused (LEAT_ESTATE). Where PATH is there at open,
- * samples are views of its map, with random access, also over a stream; it is
- * refused where it was made of another data set or pipeline (LEAT_EINVAL),
- * which the random_seed is part of where something upstream draws from it, or
- * is damaged (LEAT_EFORMAT). Another data set is also one whose files were
- * written since, by their times of modification, or by the transaction of a
- * database; so is a copy with times of its own. What comes through pipes, and
- * what callbacks and maps give, is not looked at. A sample whose checksum is
- * wrong is a bad record. Where it cannot be made, the log says so, and samples
- * are read from upstream.
+ * that would write is refused (LEAT_ESTATE), and a PATH that no directory can
+ * be renamed to, such as "." or a mount point (LEAT_EINVAL). Where PATH is
+ * there at open, samples are views of its map, with random access, also over a
+ * stream; it is refused where it was made of another data set or pipeline
+ * (LEAT_EINVAL), which the random_seed is part of where something upstream
+ * draws from it, or is damaged (LEAT_EFORMAT). Another data set is also one
+ * whose files were written since, by their times of modification, or by the
+ * transaction of a database; so is a copy with times of its own. What comes
+ * through pipes, and what callbacks and maps give, is not looked at. A sample
+ * whose checksum is wrong is a bad record. Where it cannot be made, the log
+ * says so, and samples are read from upstream.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);

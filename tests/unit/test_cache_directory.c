@@ -476,6 +476,54 @@ START_TEST(what_is_there_and_no_cache_is_left_alone)
 }
 END_TEST
 
+START_TEST(slashes_at_the_end_are_no_part_of_the_path)
+{
+    size_t size = strlen(path);
+    for (int i = 0; i < 2; i++) {
+        if (i)
+            ck_assert_int_eq(mkdir(path, 0777), 0);
+        strcat(path, "//");
+        leat_reader *reader = open_source(MANY);
+        expect_epoch(reader, 0, MANY);
+        leat_reader_close(reader);
+        path[size] = 0;
+        ck_assert(is_there("/index") && !is_there(".partial"));
+        remove_all(path);
+    }
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
+START_TEST(a_path_that_cannot_be_renamed_to_is_refused_at_open)
+{
+    static const char *const names[] = {"", "/", ".", "..", "./.", "x/..//"};
+    ck_assert_int_eq(chdir(root), 0);
+    for (int i = 0; i < 6; i++) {
+        leat_reader *reader = NULL;
+        snprintf(path, sizeof(path), "%s", names[i]);
+        ck_assert_int_eq(open_cached(source_pipeline(MANY), &reader),
+                         LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "own name"));
+    }
+    ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(so_is_a_mount_point)
+{
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    if (mount("none", path, "tmpfs", 0, "size=64k")) {
+        fprintf(stderr, "skipped: cannot mount a tmpfs: %s\n", strerror(errno));
+        return;
+    }
+    int status = open_cached(source_pipeline(MANY), &reader);
+    ck_assert_int_eq(umount(path), 0);
+    ck_assert_int_eq(status, LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "file system of its own"));
+}
+END_TEST
+
 /* A victim, and a link to it or a pipe in the place of what a writer opens. */
 START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
 {
@@ -816,6 +864,9 @@ int main(void)
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
     tcase_add_test(tcase, data_that_were_written_since_are_refused);
     tcase_add_test(tcase, what_is_there_and_no_cache_is_left_alone);
+    tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
+    tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
+    tcase_add_test(tcase, so_is_a_mount_point);
     tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase, a_reader_without_identity_is_refused);

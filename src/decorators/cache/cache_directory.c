@@ -130,6 +130,9 @@ int leat__cache_directory_open(leat__cache_directory **out, const char *path,
     int status = leat__cache_join(name, path, "/index");
     if (status)
         return status;
+    /* The file /index is not that of an empty path. */
+    if (!path[0])
+        return LEAT_AGAIN;
     if (access(name, F_OK) && errno == ENOENT)
         return LEAT_AGAIN;
     leat__cache_directory *directory = leat__alloc_zero(1, sizeof(*directory));

@@ -139,12 +139,40 @@ static int check_empty(const char *path)
     return names > 2 ? LEAT_AGAIN : LEAT_OK;
 }
 
+static int find_parent(leat__cache_path out, const char *path)
+{
+    int status = leat__cache_join(out, path, "");
+    char *slash = strrchr(out, '/');
+    if (!status && !slash)
+        return leat__cache_join(out, ".", "");
+    if (!status)
+        slash[slash == out] = 0;
+    return status;
+}
+
+/* Rename, which comes last, replaces no directory that is a mount point. */
+static int check_mount(const char *path)
+{
+    leat__cache_path parent;
+    struct stat own, above;
+    int status = find_parent(parent, path);
+    if (status || stat(path, &own) || stat(parent, &above) ||
+        own.st_dev == above.st_dev)
+        return status;
+    return leat_error(LEAT_EINVAL,
+                      "%s: is a file system of its own, which no cache can "
+                      "replace; name a directory in it",
+                      path);
+}
+
 /* A directory that is there may be empty, but must not be something else.
    LEAT_AGAIN: it has become a cache. */
 static int check_target(const char *path)
 {
     leat__cache_path name;
     int status = check_empty(path);
+    if (!status)
+        return check_mount(path);
     if (status != LEAT_AGAIN)
         return status;
     if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))
@@ -153,6 +181,26 @@ static int check_target(const char *path)
                       "%s: it is there, but is neither a cache nor an empty "
                       "directory; name another one",
                       path);
+}
+
+/* The path without slashes at its end, after which PATH.partial would be in the
+   directory that it is to become. */
+static int set_paths(leat__cache_writer *writer, const char *path)
+{
+    int status = leat__cache_join(writer->path, path, "");
+    if (status)
+        return status;
+    size_t n = strlen(writer->path);
+    while (n > 0 && writer->path[n - 1] == '/')
+        writer->path[--n] = 0;
+    const char *slash = strrchr(writer->path, '/');
+    const char *name = slash ? slash + 1 : writer->path;
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return leat_error(LEAT_EINVAL,
+                          "cache: dir is '%s': expected a directory's own "
+                          "name, under which it can be made",
+                          path);
+    return leat__cache_join(writer->partial, writer->path, ".partial");
 }
 
 static leat__cache_writer *writer_new(void)
@@ -178,11 +226,9 @@ int leat__cache_writer_create(leat__cache_writer **out, const char *path,
         return LEAT_ENOMEM;
     /* Without its lock nothing is removed. */
     writer->is_whole = true;
-    int status = leat__cache_join(writer->path, path, "");
+    int status = set_paths(writer, path);
     if (!status)
-        status = leat__cache_join(writer->partial, path, ".partial");
-    if (!status)
-        status = check_target(path);
+        status = check_target(writer->path);
     if (!status)
         status = lock_directory(writer);
     if (!status) {
@@ -349,11 +395,8 @@ static int sync_directory(const char *path)
 static int sync_parent(const char *path)
 {
     leat__cache_path parent;
-    int status = leat__cache_join(parent, path, "");
-    char *slash = strrchr(parent, '/');
-    if (slash)
-        slash[slash == parent] = 0;
-    return status ? status : sync_directory(slash ? parent : ".");
+    int status = find_parent(parent, path);
+    return status ? status : sync_directory(parent);
 }
 
 int leat__cache_writer_finish(leat__cache_writer *writer)
