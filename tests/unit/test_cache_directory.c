@@ -386,6 +386,35 @@ START_TEST(a_forked_child_leaves_it_to_its_parent)
 }
 END_TEST
 
+/* Its child waits for the end of a pipe, as it does. */
+static void write_with_child(int begun, int until)
+{
+    char byte = 0;
+    leat_reader *reader = open_source(MANY);
+    bool is_child = leat_reader_next(reader, &sample) == LEAT_OK && !fork();
+    if (is_child && write(begun, &byte, 1) != 1)
+        _exit(1);
+    _exit(read(until, &byte, 1) != 0);
+}
+
+START_TEST(a_child_of_a_killed_writer_holds_no_lock)
+{
+    char byte = 0;
+    int begun[2], until[2], status;
+    ck_assert(!pipe(begun) && !pipe(until));
+    pid_t writer = fork();
+    if (writer == 0) {
+        close(until[1]);
+        write_with_child(begun[1], until[0]);
+    }
+    ck_assert_int_eq(read(begun[0], &byte, 1), 1);
+    ck_assert_int_eq(kill(writer, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(writer, &status, 0), writer);
+    make(MANY);
+    close(until[1]);
+}
+END_TEST
+
 START_TEST(another_writer_is_refused)
 {
     leat_reader *other = NULL;
@@ -860,6 +889,7 @@ int main(void)
     tcase_add_test(tcase, a_part_of_an_epoch_leaves_nothing);
     tcase_add_test(tcase, a_killed_writer_is_followed_by_another);
     tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
+    tcase_add_test(tcase, a_child_of_a_killed_writer_holds_no_lock);
     tcase_add_test(tcase, another_writer_is_refused);
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
     tcase_add_test(tcase, data_that_were_written_since_are_refused);

@@ -1,6 +1,10 @@
 /*
  * DESIGN. The lock guards file position, buffer and index: threads that read
  * samples in parallel write them one after the other, in any order.
+ *
+ * All writers are in a list, under a lock of its own, for a handler that closes
+ * their files in a forked child: it would go on holding the locks of a parent
+ * that has died. The list is whole at any moment, as links are set at once.
  */
 #include "decorators/cache/cache_writer.h"
 #include "base/file.h"
@@ -13,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,9 +26,10 @@
 enum { INDEX_FIRST = 1024 };
 
 struct leat__cache_writer {
-    unsigned generation;      /* of the process that writes */
-    leat__cache_path path;    /* what it becomes */
-    leat__cache_path partial; /* what it is until then */
+    _Atomic(leat__cache_writer *) next; /* in the list, under its lock */
+    unsigned generation;                /* of the process that writes */
+    leat__cache_path path;              /* what it becomes */
+    leat__cache_path partial;           /* what it is until then */
     int lock_fd;
     int data_fd;
     leat_token identity;
@@ -38,6 +44,55 @@ struct leat__cache_writer {
     size_t buffer_bytes;
     bool is_whole;
 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool is_watching; /* written once, under `once` */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(leat__cache_writer *) writers;
+
+static void close_files(leat__cache_writer *writer)
+{
+    if (writer->data_fd >= 0)
+        close(writer->data_fd);
+    if (writer->lock_fd >= 0)
+        close(writer->lock_fd);
+    writer->data_fd = writer->lock_fd = -1;
+}
+
+/* Runs in a child, while it has a single thread. */
+static void forget_parent(void)
+{
+    list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    for (leat__cache_writer *at = atomic_load(&writers); at;
+         at = atomic_load(&at->next))
+        close_files(at);
+    atomic_store(&writers, NULL);
+}
+
+static void watch_forks(void)
+{
+    is_watching = pthread_atfork(NULL, NULL, forget_parent) == 0;
+}
+
+static void list_writer(leat__cache_writer *writer)
+{
+    pthread_mutex_lock(&list_lock);
+    atomic_store(&writer->next, atomic_load(&writers));
+    atomic_store(&writers, writer);
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* One of a parent is in no list. */
+static void unlist_writer(const leat__cache_writer *writer)
+{
+    pthread_mutex_lock(&list_lock);
+    _Atomic(leat__cache_writer *) *at = &writers;
+    while (atomic_load(at) && atomic_load(at) != writer)
+        at = &atomic_load(at)->next;
+    if (atomic_load(at))
+        atomic_store(at, atomic_load(&writer->next));
+    pthread_mutex_unlock(&list_lock);
+}
 
 static int refuse_foreign(const char *path, const char *expected)
 {
@@ -210,11 +265,13 @@ static leat__cache_writer *writer_new(void)
         return NULL;
     writer->lock_fd = writer->data_fd = -1;
     leat_token_init(&writer->identity);
-    if (leat__fork_watch() || leat__mutex_init(&writer->lock)) {
+    pthread_once(&once, watch_forks);
+    if (!is_watching || leat__fork_watch() || leat__mutex_init(&writer->lock)) {
         leat__free(writer);
         return NULL;
     }
     writer->generation = leat__fork_generation();
+    list_writer(writer);
     return writer;
 }
 
@@ -427,10 +484,8 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
         return;
     if (!writer->is_whole && !writer->failed && !is_parents(writer))
         remove_partial(writer);
-    if (writer->data_fd >= 0)
-        close(writer->data_fd);
-    if (writer->lock_fd >= 0)
-        close(writer->lock_fd);
+    unlist_writer(writer);
+    close_files(writer);
     leat_token_finish(&writer->identity);
     leat__free(writer->place);
     leat__free(writer->buffer);
