@@ -7,11 +7,12 @@
 #include <string.h>
 
 int leat__group_pool_init(leat__group_pool *pool, const char *name,
-                          const leat_allocator *allocator, int room)
+                          const leat_open *open, int room)
 {
     memset(pool, 0, sizeof(*pool));
     pool->name = name;
-    pool->allocator = allocator;
+    pool->allocator = open->allocator;
+    pool->max_memory = open->max_memory;
     pool->room = room;
     pool->generation = leat__fork_generation();
     int code = pthread_mutex_init(&pool->lock, NULL);
@@ -105,6 +106,7 @@ int leat__group_pool_take(leat__group_pool *pool, leat__group **out)
         return LEAT_ENOMEM;
     group->n = 0;
     group->length = -1;
+    group->summed = 0;
     *out = group;
     return LEAT_OK;
 }
@@ -136,9 +138,38 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group)
     pthread_mutex_unlock(&pool->lock);
 }
 
+int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes)
+{
+    if (pool->max_memory == 0 || bytes <= pool->max_memory)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "%s: a group of %d samples takes %lld bytes or more, but "
+                      "max_memory is %lld: expected a smaller size",
+                      pool->name, n, (long long)bytes,
+                      (long long)pool->max_memory);
+}
+
+/* Before a group gets `n` samples more: what it has, and they take at least. */
+static int check_group(const leat__group_pool *pool, leat__group *group,
+                       int from, int n)
+{
+    if (pool->max_memory == 0)
+        return LEAT_OK;
+    if (from < group->summed || group->summed == 0)
+        group->held = group->summed = 0;
+    for (; group->summed < from; group->summed++)
+        group->held += (int64_t)group->sample[group->summed]->buffer_size;
+    int64_t samples = (int64_t)from + n;
+    return leat__group_pool_check(
+        pool, from + n, group->held + samples * (int64_t)sizeof(leat_sample));
+}
+
 int leat__group_clear(const leat__group_pool *pool, leat__group *group,
                       int from, int n)
 {
+    int status = check_group(pool, group, from, n);
+    if (status)
+        return status;
     for (int i = from; i < from + n; i++) {
         if (!group->sample[i]) {
             group->sample[i] = leat__alloc_zero(1, sizeof(leat_sample));

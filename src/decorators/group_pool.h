@@ -27,6 +27,8 @@ typedef struct leat__group {
     int64_t length; /* what samples are padded to; -1: the longest */
     int index;      /* in the pool */
     int64_t bytes;  /* as the pool counts them */
+    int summed;     /* samples whose buffers are in `held` */
+    int64_t held;   /* bytes of these */
     /* protected by the pool's lock */
     const void *buffer; /* what it is bound to; NULL: nothing */
     int64_t number;     /* of the last binding */
@@ -36,6 +38,7 @@ typedef struct leat__group {
 typedef struct leat__group_pool {
     const char *name; /* of the decorator */
     const leat_allocator *allocator;
+    int64_t max_memory; /* of one group; 0: no limit */
     int room;
     unsigned generation;       /* of the process */
     atomic_int_fast64_t bytes; /* of all groups */
@@ -50,7 +53,7 @@ typedef struct leat__group_pool {
 
 /* For groups of up to `room` samples. Errors: LEAT_EIO. */
 int leat__group_pool_init(leat__group_pool *pool, const char *name,
-                          const leat_allocator *allocator, int room);
+                          const leat_open *open, int room);
 void leat__group_pool_finish(leat__group_pool *pool);
 
 /* An empty group. Errors: LEAT_ENOMEM; LEAT_ESTATE in a forked child. Any
@@ -58,8 +61,12 @@ void leat__group_pool_finish(leat__group_pool *pool);
 int leat__group_pool_take(leat__group_pool *pool, leat__group **out);
 void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
 
+/* LEAT_ELIMIT: a group of `n` samples takes `bytes`, more than max_memory. */
+int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes);
+
 /*
- * Samples `from` to `from` + n - 1 of the group, cleared. Errors: LEAT_ENOMEM.
+ * Samples `from` to `from` + n - 1 of the group, cleared. Errors: LEAT_ENOMEM;
+ * LEAT_ELIMIT for a group that becomes larger than max_memory.
  */
 int leat__group_clear(const leat__group_pool *pool, leat__group *group,
                       int from, int n);

@@ -25,8 +25,7 @@ int leat__grouper_new(const leat_open *open, const leat_reader_ops *ops,
     leat__grouper *grouper = leat__decorator_new(open, ops, bytes);
     if (!grouper)
         return LEAT_ENOMEM;
-    int status =
-        leat__group_pool_init(&grouper->pool, ops->name, open->allocator, room);
+    int status = leat__group_pool_init(&grouper->pool, ops->name, open, room);
     if (status) {
         leat__free(grouper);
         return status;

@@ -345,8 +345,7 @@ static int unbatch_open(const leat_open *open, leat_reader **out)
     leat_sample_init(&unbatch->held);
     unbatch->held.allocator = open->allocator;
     leat_token_init(&unbatch->begin);
-    int status =
-        leat__group_pool_init(&unbatch->pool, "unbatch", open->allocator, 1);
+    int status = leat__group_pool_init(&unbatch->pool, "unbatch", open, 1);
     if (!status) {
         status = choose(unbatch);
         if (status)

@@ -119,16 +119,24 @@ static int set_anchors(window_reader *window)
     return status ? status : set_anchor(window, &window->newer);
 }
 
-/* Slots `nheld` to `nheld` + n - 1, cleared, for a call. Errors: LEAT_ENOMEM.
- */
+/* Slots `nheld` to `nheld` + n - 1, cleared, for a call. Errors: LEAT_ENOMEM,
+ * LEAT_ELIMIT. */
 static int clear_slots(window_reader *window, int n)
 {
+    leat__group_pool *pool = &window->grouper.pool;
+    int64_t held = atomic_load_explicit(&pool->bytes, memory_order_relaxed);
+    int more = window->held[window->nheld] ? 0 : n;
+    int status =
+        leat__group_pool_check(pool, window->nheld + n,
+                               held + more * (int64_t)sizeof(*window->held[0]));
+    if (status)
+        return status;
     for (int i = window->nheld; i < window->nheld + n; i++) {
         if (!window->held[i]) {
             window->held[i] = leat__alloc_zero(1, sizeof(*window->held[i]));
             if (!window->held[i])
                 return LEAT_ENOMEM;
-            window->held[i]->sample.allocator = window->grouper.pool.allocator;
+            window->held[i]->sample.allocator = pool->allocator;
         }
         window->held[i]->is_bad = false;
         window->member[i] = &window->held[i]->sample;

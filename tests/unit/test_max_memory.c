@@ -1,10 +1,14 @@
-/* max_memory holds for batches that grow after setup, too. */
+/* max_memory holds for batches that grow after setup, too, and for readers
+   before they take what they were told to take. */
 #include "support/suite.h"
 
 #include <leat.h>
 
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BATCH = 4, SIDE = 64 };
 
@@ -167,6 +171,70 @@ START_TEST(a_restore_begins_again)
 }
 END_TEST
 
+/* The status of the first sample, by a reader that may take 1 MiB. */
+static int read_one(const char *text)
+{
+    leat_open_options limit = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *chain;
+    leat_reader *reader = NULL;
+    leat_sample sample;
+    limit.max_memory = 1 << 20;
+    leat_sample_init(&sample);
+    ck_assert_msg(!leat_pipeline_parse(&chain, text), "%s", leat_last_error());
+    int status = leat_pipeline_open_with(chain, &limit, &reader);
+    int64_t count;
+    if (!status)
+        status = leat_reader_count(reader, &count);
+    if (status == LEAT_OK || status == LEAT_EUNSUPPORTED)
+        status = leat_reader_next(reader, &sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(chain);
+    leat_sample_finish(&sample);
+    return status;
+}
+
+START_TEST(a_reader_refuses_a_size_that_is_too_large_for_it)
+{
+    static const char *const texts[] = {
+        "range:9999 | prefetch:%d",
+        "(range:9999) (range:9999) | merge:buffer=%d",
+        "range:9999 | batch:%d",
+        "(range:9999) (range:9999) | merge | batch:%d",
+        "range:9999 | window:%d,1",
+        "(range:9999) (range:9999) | merge | window:%d,1",
+        "random:9999,shape=2,dtype=uint8,seed=1 | bucket:data,(9),batch=%d",
+    };
+    char text[128];
+    snprintf(text, sizeof(text), texts[_i], 8);
+    int status = read_one(text);
+    ck_assert_msg(status == LEAT_OK, "%s: %s", text, leat_last_error());
+    snprintf(text, sizeof(text), texts[_i], 4000);
+    status = read_one(text);
+    ck_assert_msg(status == LEAT_ELIMIT, "%s: %d", text, status);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 1048576"));
+}
+END_TEST
+
+START_TEST(so_it_does_an_index)
+{
+    static char lines[300000];
+    char name[] = "/tmp/leat-lines-XXXXXX", text[64];
+    int fd = mkstemp(name);
+    memset(lines, '\n', sizeof(lines));
+    for (size_t size = 1000; size <= sizeof(lines); size += 299000) {
+        ck_assert_int_eq(ftruncate(fd, 0), 0);
+        ck_assert_int_eq(pwrite(fd, lines, size, 0), (ssize_t)size);
+        snprintf(text, sizeof(text), "text:%s", name);
+        int status = read_one(text);
+        ck_assert_int_eq(status, size == 1000 ? LEAT_OK : LEAT_ELIMIT);
+    }
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), name));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 1048576"));
+    close(fd);
+    remove(name);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("max_memory");
@@ -178,5 +246,8 @@ int main(void)
     tcase_add_test(tcase, what_fits_goes_on_for_ever);
     tcase_add_test(tcase, without_a_limit_there_is_none);
     tcase_add_test(tcase, a_restore_begins_again);
+    tcase_add_loop_test(tcase, a_reader_refuses_a_size_that_is_too_large_for_it,
+                        0, 7);
+    tcase_add_test(tcase, so_it_does_an_index);
     return suite_run(suite);
 }

@@ -357,6 +357,20 @@ static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
     return LEAT_OK;
 }
 
+static int check_memory(const leat__arrivals_options *options)
+{
+    int64_t bytes = (int64_t)options->n * options->buffer *
+                    (int64_t)(sizeof(item) + LEAT__ERROR_MAX);
+    if (options->max_memory == 0 || bytes <= options->max_memory)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "merge: a buffer of %d samples for each of %d readers "
+                      "takes %lld bytes or more, but max_memory is %lld: "
+                      "expected a smaller buffer",
+                      options->buffer, options->n, (long long)bytes,
+                      (long long)options->max_memory);
+}
+
 int leat__arrivals_init(leat__arrivals *out,
                         const leat__arrivals_options *options)
 {
@@ -367,7 +381,9 @@ int leat__arrivals_init(leat__arrivals *out,
                             .generation = leat__fork_generation(),
                             .nreading = n};
     size_t all = (size_t)count_items(out);
-    int status = create_locks(out);
+    int status = check_memory(options);
+    if (!status)
+        status = create_locks(out);
     if (status)
         return status;
     out->input = leat__alloc_zero((size_t)n, sizeof(*out->input));

@@ -49,9 +49,10 @@ typedef struct leat__arrivals_options {
     int n;
     int buffer;                      /* samples that are read ahead of each */
     const leat_allocator *allocator; /* of samples */
+    int64_t max_memory;              /* 0: no limit */
 } leat__arrivals_options;
 
-/* Errors: LEAT_ENOMEM. */
+/* Errors: LEAT_ENOMEM; LEAT_ELIMIT for a buffer of more than max_memory. */
 int leat__arrivals_init(leat__arrivals *out,
                         const leat__arrivals_options *options);
 /* Cancels the readers that have a thread, and joins the threads. */

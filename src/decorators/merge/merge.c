@@ -138,6 +138,7 @@ static int merge_open(const leat_open *open, leat_reader **out)
         .n = merge->decorator.nupstream,
         .buffer = (int)leat_args_number(open->args, "buffer"),
         .allocator = open->allocator,
+        .max_memory = open->max_memory,
     };
     int status = leat__field_list_merge_all(&merge->fields, "merge",
                                             options.upstream, options.n);

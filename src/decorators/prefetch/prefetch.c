@@ -137,6 +137,19 @@ static int init_buffers(leat__prefetch *prefetch, int size, int n,
                                       allocator);
 }
 
+/* Slots of a number that is given are made at once. */
+static int check_memory(const leat_open *open, int64_t samples)
+{
+    int64_t bytes = samples * (int64_t)sizeof(leat__prefetch_slot);
+    if (open->max_memory == 0 || bytes <= open->max_memory)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "prefetch: %lld samples take %lld bytes or more, but "
+                      "max_memory is %lld: expected fewer, or auto",
+                      (long long)samples, (long long)bytes,
+                      (long long)open->max_memory);
+}
+
 static int init(leat__prefetch *prefetch, const leat_open *open)
 {
     leat_reader *upstream = open->upstream[0];
@@ -160,6 +173,8 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
                      : LEAT_OK;
     int first = AUTO_FIRST * prefetch->nthreads;
     first = first < AUTO_MAX ? first : AUTO_MAX;
+    if (!status && !prefetch->is_auto)
+        status = check_memory(open, samples);
     if (!status && prefetch->is_auto)
         status = init_buffers(prefetch, AUTO_MAX, first, open->allocator);
     else if (!status)

@@ -28,7 +28,8 @@
 typedef struct build {
     const leat__record_index_options *options;
     leat__record_index *index;
-    atomic_int next; /* file */
+    atomic_int next;             /* file */
+    atomic_int_fast64_t offsets; /* bytes of those in all lists */
 } build;
 
 /* Offsets while their number is not known. */
@@ -36,13 +37,39 @@ typedef struct offset_list {
     uint64_t *offset;
     size_t used;
     size_t capacity;
+    size_t counted; /* of those used, in build.offsets */
 } offset_list;
 
-static int make_room(offset_list *list)
+/* Adds those that the list has got since, and returns the bytes of all. */
+static int64_t count_offsets(build *build, offset_list *list)
+{
+    int64_t more = (int64_t)((list->used - list->counted) * sizeof(uint64_t));
+    list->counted = list->used;
+    return (int64_t)atomic_fetch_add(&build->offsets, more) + more;
+}
+
+/* Before a list grows: what all have, which becomes at most twice as much. */
+static int check_memory(build *build, const char *name, offset_list *list)
+{
+    int64_t most = build->options->max_memory;
+    int64_t all = count_offsets(build, list);
+    if (most == 0 || all <= most)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "%s: the index of the records takes %lld bytes or more, "
+                      "8 for each, but max_memory is %lld: expected a larger "
+                      "one",
+                      name, (long long)all, (long long)most);
+}
+
+static int make_room(build *build, const char *name, offset_list *list)
 {
     if (list->capacity - list->used >= STRIDE)
         return LEAT_OK;
     size_t capacity = list->capacity ? 2 * list->capacity : 4 * STRIDE;
+    int status = check_memory(build, name, list);
+    if (status)
+        return status;
     void *moved = leat__realloc(list->offset, capacity * sizeof(uint64_t));
     if (!moved)
         return LEAT_ENOMEM;
@@ -84,10 +111,10 @@ static int walk_some(const leat__record_index_options *options,
 }
 
 /* LEAT_END after the last record. */
-static int walk_file(const leat__record_index_options *options,
-                     const leat__record_files *files, int number,
-                     offset_list *list)
+static int walk_file(build *build, int number, offset_list *list)
 {
+    const leat__record_index_options *options = build->options;
+    const leat__record_files *files = build->index->files;
     const leat__record_source *source = &files->source[number];
     leat__record_walk walk = {.offset = source->file.first};
     leat__record_ahead ahead;
@@ -98,7 +125,7 @@ static int walk_file(const leat__record_index_options *options,
         if (walk.offset <= AHEAD_BYTES_MAX * (uint64_t)walk.record)
             leat__record_ahead_follow(&ahead, source->begin + walk.offset);
         if (!status)
-            status = make_room(list);
+            status = make_room(build, source->map.name, list);
         if (!status)
             status = walk_some(options, source, &walk, list);
     }
@@ -118,11 +145,10 @@ static void take_list(leat__record_offsets *out, const offset_list *list)
     out->count = (int64_t)list->used;
 }
 
-static int index_file(const leat__record_index_options *options,
-                      const leat__record_files *files, int number,
-                      leat__record_offsets *out)
+static int index_file(build *build, int number, leat__record_offsets *out)
 {
-    const leat__record_source *source = &files->source[number];
+    const leat__record_index_options *options = build->options;
+    const leat__record_source *source = &build->index->files->source[number];
     const char *name = options->format->ops->name;
     offset_list list = {0};
     if (source->file.stride) {
@@ -134,12 +160,13 @@ static int index_file(const leat__record_index_options *options,
         return status;
     if (options->keeps && leat__record_index_load(source, name, out))
         return LEAT_OK;
-    status = walk_file(options, files, number, &list);
+    status = walk_file(build, number, &list);
     if (status != LEAT_END) {
         leat__free(list.offset);
         return status;
     }
     take_list(out, &list);
+    (void)count_offsets(build, &list);
     if (options->keeps)
         leat__record_index_keep(source, name, out);
     return LEAT_OK;
@@ -155,8 +182,7 @@ static int index_files(int i, void *context)
         int number = atomic_fetch_add(&build->next, 1);
         if (number >= files->n)
             break;
-        status = index_file(build->options, files, number,
-                            &build->index->of[number]);
+        status = index_file(build, number, &build->index->of[number]);
     }
     if (status)
         atomic_store(&build->next, files->n);

@@ -42,12 +42,13 @@ typedef struct leat__record_index_options {
     size_t window;          /* of read-ahead */
     bool keeps;             /* beside each file */
     atomic_bool *cancelled; /* ends it with LEAT_ECANCELLED */
+    int64_t max_memory;     /* of offsets; 0: no limit */
 } leat__record_index_options;
 
 /*
  * Finds all records. Owned by the caller: leat__record_index_destroy. Errors:
  * LEAT_EFORMAT where a file cannot be walked to its end; LEAT_EIO for one that
- * changed; LEAT_ECANCELLED, LEAT_ENOMEM.
+ * changed; LEAT_ELIMIT for more than max_memory; LEAT_ECANCELLED, LEAT_ENOMEM.
  */
 int leat__record_index_create(leat__record_index **out,
                               const leat__record_files *files,

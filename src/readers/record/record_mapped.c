@@ -35,7 +35,7 @@ typedef struct mapped_reader {
     leat__record_files files;
     size_t window; /* read-ahead in bytes; 0: none */
     bool drops;    /* drops pages after the walk */
-    bool keeps;    /* keeps the index beside the files */
+    leat__record_index_options index_options;
     atomic_bool cancelled;
     atomic_bool advised;            /* advise is called before read_at */
     leat__record_requests requests; /* of random access */
@@ -197,13 +197,11 @@ static int get_index(mapped_reader *mapped, const leat__record_index **out)
         atomic_load_explicit(&mapped->index, memory_order_acquire);
     int status = LEAT_OK;
     if (!index) {
-        const leat__record_index_options options = {
-            mapped->format, mapped->window, mapped->keeps, &mapped->cancelled};
         pthread_mutex_lock(&mapped->index_lock);
         index = atomic_load_explicit(&mapped->index, memory_order_relaxed);
         if (!index)
-            status =
-                leat__record_index_create(&index, &mapped->files, &options);
+            status = leat__record_index_create(&index, &mapped->files,
+                                               &mapped->index_options);
         if (!status)
             atomic_store_explicit(&mapped->index, index, memory_order_release);
         pthread_mutex_unlock(&mapped->index_lock);
@@ -458,10 +456,12 @@ static void take_arguments(mapped_reader *mapped, const leat_open *open,
     mapped->drops = leat_args_has(args, "drop_behind")
                         ? leat_args_number(args, "drop_behind") != 0
                         : open->drop_behind;
-    mapped->keeps = leat_args_number(args, "index") != 0;
     mapped->window = window < 0 ? 0 : (size_t)window;
     if (window == 0)
         mapped->window = LEAT__READ_AHEAD;
+    mapped->index_options = (leat__record_index_options){
+        mapped->format, mapped->window, leat_args_number(args, "index") != 0,
+        &mapped->cancelled, open->max_memory};
     *kept = keep < 0 ? 0 : (size_t)keep;
     if (keep == 0)
         *kept = LEAT__KEEP_BEHIND;
@@ -492,6 +492,7 @@ int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
         leat__free(mapped);
         return status;
     }
+    mapped->format = format;
     take_arguments(mapped, open, &kept);
     leat__record_ahead_init(&mapped->ahead, &mapped->files,
                             mapped->ahead.window, kept);
@@ -499,7 +500,6 @@ int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
     mapped->ops = mapped_ops;
     mapped->ops.name = format->ops->name;
     mapped->reader.ops = &mapped->ops;
-    mapped->format = format;
     mapped->list = *list;
     *list = (leat__file_list){0};
     *out = &mapped->reader;
