@@ -1,29 +1,21 @@
 #include "tools/delivery/dump_writer.h"
 
 #include "tools/cli/staged_file.h"
-#include "tools/delivery/directory.h"
+#include "tools/delivery/dump_directory.h"
 #include "tools/delivery/npy_header.h"
 
 #include <leat/ext/reader.h>
 #include <leat/sample.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A multiple of 64, as the format asks, with room for any shape. */
-enum { HEADER_BYTES = 256, START_BYTES = 21 };
-
-/* Magic, version 1.0, the length of the header and its beginning. Others write
-   headers of this length only for records, {'descr': [(...), ...]. */
-static const char header_start[START_BYTES + 1] =
-    "\x93NUMPY\x01\x00\xf6\x00{'descr': '";
+enum { HEADER_BYTES = 256 };
 
 struct dump_array {
     const char *top;          /* borrowed */
@@ -37,19 +29,11 @@ struct dump_array {
 };
 
 struct dump_writer {
-    const char *directory; /* its path, borrowed */
-    int fd;                /* holds the lock on it; -1: none */
-    bool is_made;          /* the directory, but for the first `kept` letters */
-    size_t kept;
+    struct dump_directory directory;
+    bool is_published;
     struct dump_array array[LEAT_MAX_FIELDS];
     int arrays;
     char path[PATH_MAX];
-
-    /* In the directory; the last one found of each. */
-    char earlier[NAME_MAX + 1]; /* of an earlier dump */
-    char foreign[NAME_MAX + 1]; /* .npy files of other programs */
-    char other[NAME_MAX + 1];
-    bool is_database;
 };
 
 static int system_error(const char *path)
@@ -59,125 +43,7 @@ static int system_error(const char *path)
 
 static int out_of_memory(const struct dump_writer *writer)
 {
-    return leat_error(LEAT_ENOMEM, "%s: out of memory", writer->directory);
-}
-
-/* Whether a writer made the file: a regular one with such a header. */
-static bool is_dump_file(int directory, const char *name)
-{
-    struct stat found;
-    char start[START_BYTES];
-    size_t length = strlen(name);
-    if (length < 5 || strcmp(name + length - 4, ".npy") != 0)
-        return false;
-    int fd =
-        openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    bool is_same = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
-                   read(fd, start, START_BYTES) == START_BYTES &&
-                   !memcmp(start, header_start, START_BYTES);
-    close(fd);
-    return is_same;
-}
-
-static int visit_entries(struct dump_writer *writer,
-                         int (*visit)(struct dump_writer *writer,
-                                      const char *name))
-{
-    int fd = openat(writer->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-    if (!entries) {
-        int status = system_error(writer->directory);
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    const struct dirent *entry;
-    int status = directory_next(entries, writer->directory, &entry);
-    while (!status && entry) {
-        status = visit(writer, entry->d_name);
-        if (!status)
-            status = directory_next(entries, writer->directory, &entry);
-    }
-    closedir(entries);
-    return status;
-}
-
-static int remove_entry(struct dump_writer *writer, const char *name)
-{
-    return unlinkat(writer->fd, name, 0) ? system_error(writer->directory)
-                                         : LEAT_OK;
-}
-
-static int remove_earlier(struct dump_writer *writer, const char *name)
-{
-    return is_dump_file(writer->fd, name) ? remove_entry(writer, name)
-                                          : LEAT_OK;
-}
-
-/* Removes the temporary files of a killed dump: only one process has the lock.
- */
-static int note_entry(struct dump_writer *writer, const char *name)
-{
-    size_t length = strlen(name), target = staged_file_target(name);
-    bool is_npy = length > 4 && !strcmp(name + length - 4, ".npy");
-    if (!strcmp(name, ".") || !strcmp(name, ".."))
-        return LEAT_OK;
-    if (target > 4 && !strncmp(name + target - 4, ".npy", 4))
-        return remove_entry(writer, name);
-    char *list = is_dump_file(writer->fd, name) ? writer->earlier
-                 : is_npy                       ? writer->foreign
-                                                : writer->other;
-    snprintf(list, NAME_MAX + 1, "%s", name);
-    writer->is_database |= !strcmp(name, "data.mdb");
-    return LEAT_OK;
-}
-
-/* Other .npy files or a database would be taken for a part of the dump. */
-static int check_directory(struct dump_writer *writer, bool force)
-{
-    int status = visit_entries(writer, note_entry);
-    if (status)
-        return status;
-    if (writer->is_database)
-        return leat_error(LEAT_EINVAL,
-                          "%s: is a database's directory; a dump needs "
-                          "another one",
-                          writer->directory);
-    if (writer->foreign[0])
-        return leat_error(LEAT_EINVAL,
-                          "%s: holds %s, which leat dump did not write; remove "
-                          "it first",
-                          writer->directory, writer->foreign);
-    if (writer->earlier[0] && !force)
-        return leat_error(LEAT_EINVAL,
-                          "%s: holds %s already; --force would replace the "
-                          "files of that dump",
-                          writer->directory, writer->earlier);
-    if (writer->other[0] && !force)
-        return leat_error(LEAT_EINVAL,
-                          "%s: holds %s; --force would put the dump beside it",
-                          writer->directory, writer->other);
-    return LEAT_OK;
-}
-
-/* Two dumps at once into one directory would write the same files. */
-static int open_directory(struct dump_writer *writer, bool force)
-{
-    int status = directory_make(writer->directory, &writer->kept);
-    if (status)
-        return status;
-    writer->is_made = true;
-    writer->fd = open(writer->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (writer->fd < 0)
-        return system_error(writer->directory);
-    if (flock(writer->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-        writer->is_made = false;
-        return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
-                          writer->directory);
-    }
-    return check_directory(writer, force);
+    return leat_error(LEAT_ENOMEM, "%s: out of memory", writer->directory.path);
 }
 
 int dump_writer_open(struct dump_writer **out, const char *directory,
@@ -186,9 +52,7 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
     struct dump_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
-    writer->directory = directory;
-    writer->fd = -1;
-    int status = open_directory(writer, force);
+    int status = dump_directory_open(&writer->directory, directory, force);
     if (status)
         dump_writer_close(writer);
     else
@@ -208,9 +72,9 @@ static bool is_numbered(const char *name)
 int dump_writer_add(struct dump_writer *writer, int i, const char *name,
                     bool is_split)
 {
-    if (strlen(writer->directory) + strlen(name) > PATH_MAX - 64)
+    if (strlen(writer->directory.path) + strlen(name) > PATH_MAX - 64)
         return leat_error(LEAT_EINVAL, "%s/%s: the name is too long",
-                          writer->directory, name);
+                          writer->directory.path, name);
     char *copy = strdup(name);
     if (!copy)
         return out_of_memory(writer);
@@ -240,7 +104,7 @@ const char *dump_writer_path(struct dump_writer *writer, int i, int64_t file)
     if (array->is_split)
         snprintf(number, sizeof(number), ".%04lld", (long long)file);
     snprintf(writer->path, sizeof(writer->path), "%s/%s%s.npy",
-             writer->directory, array->name, number);
+             writer->directory.path, array->name, number);
     return writer->path;
 }
 
@@ -250,8 +114,8 @@ static int write_header(FILE *stream, const struct npy_header *shape,
 {
     char header[HEADER_BYTES + 1];
     memset(header, ' ', sizeof(header));
-    memcpy(header, header_start, START_BYTES);
-    int at = START_BYTES;
+    memcpy(header, dump_start, DUMP_START_BYTES);
+    int at = DUMP_START_BYTES;
     at += sprintf(header + at, "%c%c%d', 'fortran_order': False, 'shape': (",
                   shape->bytes == 1 ? '|' : '<', shape->kind, shape->bytes);
     for (int i = 0; i < shape->ndim; i++)
@@ -313,11 +177,11 @@ static int split(struct dump_writer *writer, int i)
     array->is_split = true;
     errno = 0;
     if (!status && fseek(common.stream, HEADER_BYTES, SEEK_SET))
-        status = system_error(writer->directory);
+        status = system_error(writer->directory.path);
     for (int64_t k = 0; !status && k < array->batches; k++)
         status = fread(batch, 1, bytes, common.stream) == bytes
                      ? write_batch(writer, i, &array->shape, batch)
-                     : system_error(writer->directory);
+                     : system_error(writer->directory.path);
     staged_file_discard(&common);
     free(batch);
     return status;
@@ -385,13 +249,13 @@ int dump_writer_publish(struct dump_writer *writer)
         status = finish(writer, i);
     /* Files of two dumps must never be taken for one. */
     if (!status)
-        status = visit_entries(writer, remove_earlier);
+        status = dump_directory_clear(&writer->directory);
     for (int i = 0; !status && i < writer->arrays; i++)
         status = publish_array(writer, i);
     for (int i = 0; status && i < writer->arrays; i++)
         for (int64_t k = 0; k < writer->array[i].published; k++)
             unlink(dump_writer_path(writer, i, k));
-    writer->is_made &= status != LEAT_OK;
+    writer->is_published = !status;
     return status;
 }
 
@@ -410,9 +274,6 @@ void dump_writer_close(struct dump_writer *writer)
         free(writer->array[i].file);
         free(writer->array[i].name);
     }
-    if (writer->is_made)
-        directory_unmake(writer->directory, writer->kept);
-    if (writer->fd >= 0)
-        close(writer->fd);
+    dump_directory_close(&writer->directory, writer->is_published);
     free(writer);
 }

@@ -1,0 +1,39 @@
+/*
+ * dump_directory.h: the directory of a dump, locked while a process writes
+ * there, and the files that an earlier dump left in it.
+ */
+#ifndef LEAT_TOOLS_DELIVERY_DUMP_DIRECTORY_H
+#define LEAT_TOOLS_DELIVERY_DUMP_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct dump_directory {
+    const char *path; /* borrowed */
+    int fd;           /* holds the lock on it; -1: none */
+    bool is_made;     /* it, but for the first `kept` letters of the path */
+    size_t kept;
+};
+
+/* A dump's file begins with these bytes: magic, version 1.0, the length of the
+   header and its beginning. Others write headers of this length only for
+   records, {'descr': [(...), ...]. */
+enum { DUMP_START_BYTES = 21 };
+extern const char dump_start[DUMP_START_BYTES + 1];
+
+/*
+ * Makes the directory if need be and locks it. With `force` other files in it
+ * stay. Errors: LEAT_EINVAL for a database's directory, for .npy files of
+ * others, for other files without `force`, and while another process writes
+ * there; LEAT_EIO, LEAT_ENOMEM. Closed by the caller in any case.
+ */
+int dump_directory_open(struct dump_directory *out, const char *path,
+                        bool force);
+
+/* Removes the files of an earlier dump. Errors: LEAT_EIO. */
+int dump_directory_clear(struct dump_directory *directory);
+
+/* Takes the directory back, where it was made and is empty, unless `keep`. */
+void dump_directory_close(struct dump_directory *directory, bool keep);
+
+#endif
