@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 struct dump {
     struct layer_source_options asked; /* the layer */
@@ -96,18 +95,17 @@ static int write_token(struct dump *dump)
     return status;
 }
 
-/* All of it or nothing: a token without its dump would be gone on from. */
+/* All of it or nothing. The token comes last: one that is ahead of its dump
+   would be gone on from, and the batches between would be nowhere. */
 static int publish(struct dump *dump)
 {
     int status = dump->token ? write_token(dump) : LEAT_OK;
-    if (!status && dump->token)
-        status = staged_file_publish(&dump->token_file, dump->token);
-    if (status)
+    if (!status)
+        status = dump_writer_publish(dump->writer);
+    if (status || !dump->token)
         return status;
-    status = dump_writer_publish(dump->writer);
-    if (status && dump->token)
-        unlink(dump->token);
-    return status;
+    status = staged_file_publish(&dump->token_file, dump->token);
+    return status ? dump_writer_unpublish(dump->writer, status) : LEAT_OK;
 }
 
 static int report_json(struct dump *dump)

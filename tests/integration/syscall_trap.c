@@ -112,6 +112,12 @@ int rmdir(const char *path)
     return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }
 
+int unlink(const char *path)
+{
+    TRAP();
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
 int unlinkat(int directory, const char *path, int flags)
 {
     TRAP();

@@ -1,5 +1,6 @@
 #include "tools/delivery/dump_directory.h"
 
+#include "base/error.h"
 #include "tools/cli/staged_file.h"
 #include "tools/delivery/directory.h"
 
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +18,11 @@
 
 const char dump_start[DUMP_START_BYTES + 1] =
     "\x93NUMPY\x01\x00\xf6\x00{'descr': '";
+
+struct dump_aside {
+    char *path; /* its own */
+    struct staged_file file;
+};
 
 /* The last name found of each kind. */
 struct entries {
@@ -73,18 +80,11 @@ static int visit_entries(struct dump_directory *directory,
     return status;
 }
 
-static int remove_entry(struct dump_directory *directory, const char *name)
+static int remove_entry(const struct dump_directory *directory,
+                        const char *name)
 {
     return unlinkat(directory->fd, name, 0) ? system_error(directory->path)
                                             : LEAT_OK;
-}
-
-static int remove_earlier(struct dump_directory *directory, const char *name,
-                          void *context)
-{
-    (void)context;
-    return is_dump_file(directory->fd, name) ? remove_entry(directory, name)
-                                             : LEAT_OK;
 }
 
 /* Removes the temporary files of a killed dump: only one process has the lock.
@@ -157,13 +157,68 @@ int dump_directory_open(struct dump_directory *out, const char *path,
     return check(out, force);
 }
 
-int dump_directory_clear(struct dump_directory *directory)
+/* Room for one more, zeroed. */
+static struct dump_aside *add_aside(struct dump_directory *directory)
 {
-    return visit_entries(directory, remove_earlier, NULL);
+    size_t n = directory->asides;
+    struct dump_aside *grown =
+        realloc(directory->aside, (n + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    directory->aside = grown;
+    directory->asides = n + 1;
+    grown[n] = (struct dump_aside){0};
+    return &grown[n];
+}
+
+/* The rename replaces an empty file that has just been created. */
+static int set_aside(struct dump_directory *directory, const char *name,
+                     void *context)
+{
+    (void)context;
+    if (!is_dump_file(directory->fd, name))
+        return LEAT_OK;
+    struct dump_aside *one = add_aside(directory);
+    if (one && asprintf(&one->path, "%s/%s", directory->path, name) < 0)
+        one->path = NULL;
+    if (!one || !one->path)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
+    int status = staged_file_create(&one->file, one->path);
+    if (!status)
+        status = staged_file_close(&one->file, one->path);
+    if (!status && rename(one->path, one->file.path))
+        status = system_error(one->path);
+    if (status)
+        staged_file_discard(&one->file);
+    return status;
+}
+
+int dump_directory_set_aside(struct dump_directory *directory)
+{
+    return visit_entries(directory, set_aside, NULL);
+}
+
+int dump_directory_restore(struct dump_directory *directory, int status)
+{
+    for (size_t i = 0; i < directory->asides; i++) {
+        struct dump_aside *one = &directory->aside[i];
+        if (one->file.path && rename(one->file.path, one->path))
+            leat__error_context(status, "%s is now %s, rename it", one->path,
+                                one->file.path);
+        /* Nothing of it is left to be removed. */
+        free(one->file.path);
+        one->file.path = NULL;
+    }
+    return status;
 }
 
 void dump_directory_close(struct dump_directory *directory, bool keep)
 {
+    for (size_t i = 0; i < directory->asides; i++) {
+        staged_file_discard(&directory->aside[i].file);
+        free(directory->aside[i].path);
+    }
+    free(directory->aside);
     if (directory->is_made && !keep)
         directory_unmake(directory->path, directory->kept);
     if (directory->fd >= 0)

@@ -8,11 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A file of an earlier dump under a temporary name. */
+struct dump_aside;
+
 struct dump_directory {
     const char *path; /* borrowed */
     int fd;           /* holds the lock on it; -1: none */
     bool is_made;     /* it, but for the first `kept` letters of the path */
     size_t kept;
+    struct dump_aside *aside;
+    size_t asides;
 };
 
 /* A dump's file begins with these bytes: magic, version 1.0, the length of the
@@ -30,10 +35,21 @@ extern const char dump_start[DUMP_START_BYTES + 1];
 int dump_directory_open(struct dump_directory *out, const char *path,
                         bool force);
 
-/* Removes the files of an earlier dump. Errors: LEAT_EIO. */
-int dump_directory_clear(struct dump_directory *directory);
+/*
+ * Gives the files of an earlier dump temporary names, since files of two dumps
+ * must never be taken for one. Errors: LEAT_EIO, LEAT_ENOMEM; some then have
+ * these names.
+ */
+int dump_directory_set_aside(struct dump_directory *directory);
 
-/* Takes the directory back, where it was made and is empty, unless `keep`. */
+/*
+ * Gives these files their names back, after an error. Returns `status`; where a
+ * file keeps its temporary name, the error line then says so.
+ */
+int dump_directory_restore(struct dump_directory *directory, int status);
+
+/* Removes what is set aside; takes the directory back, where it was made and is
+   empty, unless `keep`. */
 void dump_directory_close(struct dump_directory *directory, bool keep);
 
 #endif

@@ -228,7 +228,7 @@ static int finish(struct dump_writer *writer, int i)
     return staged_file_close(file, path);
 }
 
-/* Each file replaces none: an earlier dump is gone by then. */
+/* Each file replaces none: an earlier dump is set aside by then. */
 static int publish_array(struct dump_writer *writer, int i)
 {
     struct dump_array *array = &writer->array[i];
@@ -247,16 +247,21 @@ int dump_writer_publish(struct dump_writer *writer)
     int status = LEAT_OK;
     for (int i = 0; !status && i < writer->arrays; i++)
         status = finish(writer, i);
-    /* Files of two dumps must never be taken for one. */
     if (!status)
-        status = dump_directory_clear(&writer->directory);
+        status = dump_directory_set_aside(&writer->directory);
     for (int i = 0; !status && i < writer->arrays; i++)
         status = publish_array(writer, i);
-    for (int i = 0; status && i < writer->arrays; i++)
-        for (int64_t k = 0; k < writer->array[i].published; k++)
-            unlink(dump_writer_path(writer, i, k));
     writer->is_published = !status;
-    return status;
+    return status ? dump_writer_unpublish(writer, status) : LEAT_OK;
+}
+
+int dump_writer_unpublish(struct dump_writer *writer, int status)
+{
+    for (int i = 0; i < writer->arrays; i++)
+        while (writer->array[i].published > 0)
+            unlink(dump_writer_path(writer, i, --writer->array[i].published));
+    writer->is_published = false;
+    return dump_directory_restore(&writer->directory, status);
 }
 
 int64_t dump_writer_files(const struct dump_writer *writer, int i)

@@ -33,15 +33,20 @@ int dump_writer_add(struct dump_writer *writer, int i, const char *name,
 /* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch);
 
-/* Gives the files their names, after removing an earlier dump. Errors:
-   LEAT_EIO. */
+/* Gives the files their names, in place of those of an earlier dump, all or
+   none of them. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int dump_writer_publish(struct dump_writer *writer);
+
+/* Takes a published dump back, after an error: an earlier one has its place
+   again. Returns `status`, with the thread's error line. */
+int dump_writer_unpublish(struct dump_writer *writer, int status);
 
 /* The files of array `i`, and the path of one; borrowed until the next call. */
 int64_t dump_writer_files(const struct dump_writer *writer, int i);
 const char *dump_writer_path(struct dump_writer *writer, int i, int64_t file);
 
-/* Removes an unpublished dump, the directory too. Takes NULL. */
+/* Removes an unpublished dump, the directory too, and what a published one has
+   replaced. Takes NULL. */
 void dump_writer_close(struct dump_writer *writer);
 
 #endif

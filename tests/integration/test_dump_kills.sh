@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# leat dump, killed at every call that changes a file system, and with each of these
+# failing: the files are of one dump, the token is never ahead of them, and what a
+# failure leaves is what was there before: test_dump_kills.sh TOOL
+set -u
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
+trap=${LEAT_SYSCALL_TRAP-}
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0
+if [ ! -f "$trap" ]; then
+    echo "skipped: needs LEAT_SYSCALL_TRAP"
+    exit 77
+fi
+
+layer=(--reader lmdb:db --batch 4 --phase TEST)
+"$leat" synth digits --count 40 db >log 2>&1 || fail "no database: $(<log)"
+"$leat" dump "${layer[@]}" --out old --token before >log 2>&1 || fail "no dump: $(<log)"
+cp old/label.npy old/gone.npy
+"$leat" dump "${layer[@]}" --at before --token after --batches 2 --out wanted >log 2>&1 ||
+    fail "no second dump: $(<log)"
+cmp -s before after && fail 'both tokens are the same'
+
+# dump OPTION...: of the batches after the token, trapped by the environment.
+dump() {
+    "$leat" dump "${layer[@]}" --at before --token token --batches 2 --out out "$@" >out.text 2>log
+}
+
+# is WHAT: whether the .npy files are exactly those of that dump.
+is() {
+    diff -r --exclude='*.leat-*' "$1" out >/dev/null 2>&1
+}
+
+# Whether all .npy files are of the one dump, or all of the other.
+is_of_one() {
+    local file from
+    for from in old wanted; do
+        for file in out/*.npy; do
+            [ ! -e "$file" ] || cmp -s "$file" "$from/${file##*/}" || continue 2
+        done
+        return
+    done
+    return 1
+}
+
+# Whether the content of each file of the earlier dump has some name.
+has_old() {
+    local file found
+    for file in old/*; do
+        for found in out/*; do
+            cmp -s "$file" "$found" && continue 2
+        done
+        return 1
+    done
+}
+
+check_kill() {
+    is_of_one || fail "$how: files of two dumps: $(ls out)"
+    cmp -s token before || is wanted || fail "$how: the token is ahead of the dump"
+}
+
+check_fail() {
+    if [ "$status" -eq 0 ]; then
+        { is wanted && cmp -s token after; } || fail "$how: success, but not the whole dump"
+        return
+    fi
+    [ "$status $(wc -l <log)" = '2 1' ] || fail "$how: status $status: $(<log)"
+    cmp -s token before || fail "$how: not the token from before: $(<log)"
+    if [ "$mode" = new ]; then
+        [ -z "$(find out -name '*.npy' 2>/dev/null)" ] || fail "$how: left $(ls out)"
+    elif [ "${how##*:}" = 28 ]; then # no call after it succeeds
+        has_old || fail "$how: the earlier dump is lost: $(ls out): $(<log)"
+    else
+        is old || fail "$how: not the dump from before: $(ls out): $(<log)"
+    fi
+}
+
+# Whether all is done, and nothing else is left.
+is_done() {
+    is wanted && cmp -s token after && [ "$(echo out/*)" = 'out/data.npy out/label.npy' ]
+}
+
+# try HOW: a run that ends so, and the same command once more.
+try() {
+    how=$1
+    rm -rf out
+    [ "$mode" = new ] || cp -r old out
+    cp before token
+    LD_PRELOAD=$trap SYSCALL_TRAP=$how dump ${force[@]+"${force[@]}"} 2>/dev/null
+    status=$?
+    if [ "$status" -ne 137 ] && [ "${how%%:*}" = kill ]; then
+        is_done || fail "$how: not all is done: $(ls out): $(<log)"
+        return 1
+    fi
+    if [ "${how%%:*}" = kill ]; then check_kill; else check_fail; fi
+    cp before token
+    dump --force || fail "$how: the same command failed: $(<log)"
+    is_done || fail "$how: the same command leaves $(ls out)"
+}
+
+for mode in new force; do
+    force=()
+    [ "$mode" = new ] || force=(--force)
+    calls=1
+    while try "kill:$calls" && [ "$calls" -lt 400 ]; do
+        try "fail:$calls:5"
+        [ "$mode" = new ] || try "fail:$calls:28"
+        calls=$((calls + 1))
+    done
+    [ "$calls" -gt 6 ] || fail "$mode: only $calls calls"
+    echo "$mode: $((calls - 1)) calls"
+done
+exit "$failed"
