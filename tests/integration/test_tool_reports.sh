@@ -92,12 +92,12 @@ mkdir -p full other/sub numpy records
 "$leat" dump --reader lmdb:three --batch 1 --batches 3 --top-type uint8 --out full >/dev/null
 cp full/label.npy full/data.0000.npy
 cp full/label.npy full/gone.npy
-echo unfinished >full/data.npy.leat-abc234
+head -c 300 full/data.npy >full/data.npy.leat-abc234
+: >full/label.npy.leat-abc234
 echo mine >full/notes
 cp -r full before
-rm before/data.npy.leat-abc234
 refuses 'full: holds ' --out full
-check 'only what was unfinished is gone' diff -r before full
+check 'a refusal removes nothing' diff -r before full
 refuses 'no reader "nonesuch"' --reader nonesuch:x --out full --force
 check 'a dump that failed left the earlier one' diff -r before full
 "$leat" dump --reader lmdb:three --batch 1 --out full --force >/dev/null || failed=1
@@ -123,6 +123,20 @@ for force in '' --force; do
 done
 check "somebody's file is as it was" test "$(wc -c <numpy/data.npy)" -eq 10
 check 'and the records' test "$(wc -c <records/table.npy)" -eq 292
+
+# A name like that of a temporary file does not make it one of a dump's.
+mkdir -p mine directory/x.npy.leat-backup
+echo precious >mine/x.npy.leat-backup
+cp -r three database
+cp mine/x.npy.leat-backup database
+refuses 'mine: holds x.npy.leat-backup; --force would put the dump beside it' --out mine
+refuses 'directory: holds x.npy.leat-backup; --force would put' --out directory
+refuses 'database: is a database' --out database --force
+for out in mine directory; do
+    "$leat" dump --reader lmdb:three --batch 1 --out $out --force >/dev/null || failed=1
+    check 'and the dump is beside it' test -e $out/label.npy -a -e $out/x.npy.leat-backup
+done
+check 'precious' test "$(cat mine/x.npy.leat-backup)" = "$(cat database/x.npy.leat-backup)"
 
 # The size of a batch is the net file's, where it has one.
 cat >net.prototxt <<'TEXT'

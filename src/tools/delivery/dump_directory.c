@@ -37,23 +37,44 @@ static int system_error(const char *path)
     return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
 }
 
-/* Whether a dump made the file: a regular one with such a header. */
-static bool is_dump_file(int directory, const char *name)
+static bool ends_in_npy(const char *name, size_t length)
+{
+    return length > 4 && !strncmp(name + length - 4, ".npy", 4);
+}
+
+/* How many bytes of a dump's file a regular one has, of DUMP_START_BYTES; below
+   0: it is something else. */
+static ssize_t read_start(const struct dump_directory *directory,
+                          const char *name)
 {
     struct stat found;
     char start[DUMP_START_BYTES];
-    size_t length = strlen(name);
-    if (length < 5 || strcmp(name + length - 4, ".npy") != 0)
-        return false;
-    int fd =
-        openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(directory->fd, name,
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return false;
-    bool is_same = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
-                   read(fd, start, DUMP_START_BYTES) == DUMP_START_BYTES &&
-                   !memcmp(start, dump_start, DUMP_START_BYTES);
+        return -1;
+    ssize_t n = !fstat(fd, &found) && S_ISREG(found.st_mode)
+                    ? read(fd, start, DUMP_START_BYTES)
+                    : -1;
     close(fd);
-    return is_same;
+    return n > 0 && memcmp(start, dump_start, (size_t)n) ? -1 : n;
+}
+
+/* Whether a dump made the file. */
+static bool is_dump_file(const struct dump_directory *directory,
+                         const char *name)
+{
+    return ends_in_npy(name, strlen(name)) &&
+           read_start(directory, name) == DUMP_START_BYTES;
+}
+
+/* Whether a killed dump left the file, which may be empty. The name alone may
+   be anybody's. */
+static bool is_leftover(const struct dump_directory *directory,
+                        const char *name)
+{
+    return ends_in_npy(name, staged_file_target(name)) &&
+           read_start(directory, name) >= 0;
 }
 
 static int visit_entries(struct dump_directory *directory,
@@ -80,27 +101,24 @@ static int visit_entries(struct dump_directory *directory,
     return status;
 }
 
-static int remove_entry(const struct dump_directory *directory,
-                        const char *name)
+static int remove_leftover(struct dump_directory *directory, const char *name,
+                           void *context)
 {
-    return unlinkat(directory->fd, name, 0) ? system_error(directory->path)
-                                            : LEAT_OK;
+    (void)context;
+    if (!is_leftover(directory, name) || !unlinkat(directory->fd, name, 0))
+        return LEAT_OK;
+    return leat__error_system(errno, "%s/%s", directory->path, name);
 }
 
-/* Removes the temporary files of a killed dump: only one process has the lock.
- */
 static int note_entry(struct dump_directory *directory, const char *name,
                       void *context)
 {
     struct entries *found = context;
-    size_t length = strlen(name), target = staged_file_target(name);
-    bool is_npy = length > 4 && !strcmp(name + length - 4, ".npy");
-    if (!strcmp(name, ".") || !strcmp(name, ".."))
+    if (!strcmp(name, ".") || !strcmp(name, "..") ||
+        is_leftover(directory, name))
         return LEAT_OK;
-    if (target > 4 && !strncmp(name + target - 4, ".npy", 4))
-        return remove_entry(directory, name);
-    char *list = is_dump_file(directory->fd, name) ? found->earlier
-                 : is_npy                          ? found->foreign
+    char *list = is_dump_file(directory, name)     ? found->earlier
+                 : ends_in_npy(name, strlen(name)) ? found->foreign
                                                    : found->other;
     snprintf(list, NAME_MAX + 1, "%s", name);
     found->is_database |= !strcmp(name, "data.mdb");
@@ -154,7 +172,9 @@ int dump_directory_open(struct dump_directory *out, const char *path,
         return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
                           path);
     }
-    return check(out, force);
+    status = check(out, force);
+    /* Only one process has the lock. */
+    return status ? status : visit_entries(out, remove_leftover, NULL);
 }
 
 /* Room for one more, zeroed. */
@@ -176,7 +196,7 @@ static int set_aside(struct dump_directory *directory, const char *name,
                      void *context)
 {
     (void)context;
-    if (!is_dump_file(directory->fd, name))
+    if (!is_dump_file(directory, name))
         return LEAT_OK;
     struct dump_aside *one = add_aside(directory);
     if (one && asprintf(&one->path, "%s/%s", directory->path, name) < 0)

@@ -28,7 +28,8 @@ extern const char dump_start[DUMP_START_BYTES + 1];
 
 /*
  * Makes the directory if need be and locks it. With `force` other files in it
- * stay. Errors: LEAT_EINVAL for a database's directory, for .npy files of
+ * stay. What a killed dump left is removed, unless the directory is refused.
+ * Errors: LEAT_EINVAL for a database's directory, for .npy files of
  * others, for other files without `force`, and while another process writes
  * there; LEAT_EIO, LEAT_ENOMEM. Closed by the caller in any case.
  */
