@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct dump {
     struct layer_source_options asked; /* the layer */
@@ -81,6 +82,22 @@ static int resume(const struct dump *dump)
     return status == LEAT_END
                ? leat_error(LEAT_EDATA, "%s: the data ends there", dump->at)
                : status;
+}
+
+/* The layer has opened its list of bad records, and the dump its directory: the
+   token must not take the place of a file of theirs. */
+static int check_token(const struct dump *dump)
+{
+    struct stat token, list;
+    const char *path =
+        leat_data_layer_get_options(dump->source.layer)->bad_record_file;
+    if (path && !stat(dump->token, &token) && !stat(path, &list) &&
+        token.st_dev == list.st_dev && token.st_ino == list.st_ino)
+        return leat_error(LEAT_EINVAL,
+                          "%s: is the list of bad records; write the token "
+                          "elsewhere",
+                          dump->token);
+    return dump_writer_check(dump->writer, dump->token);
 }
 
 /* Where the next batch would have come from. */
@@ -160,6 +177,8 @@ static int write_dump(struct dump *dump)
     interrupt_catch();
     if (!status)
         status = dump_writer_open(&dump->writer, dump->out, dump->force);
+    if (!status && dump->token)
+        status = check_token(dump);
     if (!status && dump->token)
         status = staged_file_create(&dump->token_file, dump->token);
     if (!status)

@@ -108,6 +108,14 @@ refuses 'another rng' --at token --rng CAFFE
 refuses 'net: exists and is not a resume token' --token net
 refuses 'db: exists and is not a regular file' --token db
 refuses 'nowhere/token: ' --token nowhere/token
+# Nor does it take the place of what the same command writes.
+for file in refused/data.npy ./refused//other.npy; do
+    refuses "$file: would be taken for a part of the dump in refused" --token $file
+done
+ln -s list linked
+for file in list linked; do
+    refuses 'list: is the list of bad records' --bad-record-file $file --token list
+done
 [ "$(head -c 5 net)" = layer ] || fail 'a refused file was changed'
 
 # A token, and an empty file, are replaced; --json names it.

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,27 @@ int dump_directory_open(struct dump_directory *out, const char *path,
     status = check(out, force);
     /* Only one process has the lock. */
     return status ? status : visit_entries(out, remove_leftover, NULL);
+}
+
+int dump_directory_check(const struct dump_directory *directory,
+                         const char *path)
+{
+    struct stat own, parent;
+    if (!ends_in_npy(path, strlen(path)))
+        return LEAT_OK;
+    char *copy = strdup(path);
+    if (!copy)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    bool is_inside = !fstat(directory->fd, &own) &&
+                     !stat(dirname(copy), &parent) &&
+                     own.st_dev == parent.st_dev && own.st_ino == parent.st_ino;
+    free(copy);
+    return is_inside
+               ? leat_error(LEAT_EINVAL,
+                            "%s: would be taken for a part of the dump in %s; "
+                            "give it another name",
+                            path, directory->path)
+               : LEAT_OK;
 }
 
 /* Room for one more, zeroed. */

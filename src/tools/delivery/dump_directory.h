@@ -37,6 +37,13 @@ int dump_directory_open(struct dump_directory *out, const char *path,
                         bool force);
 
 /*
+ * Whether a file of that path would not be taken for a part of the dump.
+ * Errors: LEAT_EINVAL for a .npy in the directory, LEAT_ENOMEM.
+ */
+int dump_directory_check(const struct dump_directory *directory,
+                         const char *path);
+
+/*
  * Gives the files of an earlier dump temporary names, since files of two dumps
  * must never be taken for one. Errors: LEAT_EIO, LEAT_ENOMEM; some then have
  * these names.

@@ -60,6 +60,11 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
     return status;
 }
 
+int dump_writer_check(const struct dump_writer *writer, const char *path)
+{
+    return dump_directory_check(&writer->directory, path);
+}
+
 /* Whether it ends as the name of a batch's file does, as in data.0000, so that
    its own file would be read as one of data's. */
 static bool is_numbered(const char *name)
