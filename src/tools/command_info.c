@@ -58,7 +58,8 @@ static void count_fields(struct info *info)
     }
 }
 
-/* Whether the first field may be an image, and the second its label. */
+/* Whether the first field may be an image, of a type that images have, and the
+   second its label. */
 static bool is_image(const struct info *info)
 {
     const leat_field *data = &info->reader.sample.field[0];
@@ -66,7 +67,8 @@ static bool is_image(const struct info *info)
         return true;
     if (data->dtype == LEAT_BYTES)
         return strcmp(image_reader_encoding(data), "other") != 0;
-    return data->ndim == 3 && !info->spec[0].is_batch;
+    return data->ndim == 3 && !info->spec[0].is_batch &&
+           (data->dtype == LEAT_UINT8 || data->dtype == LEAT_FLOAT32);
 }
 
 /* Counts the reader's sample. */

@@ -663,6 +663,15 @@ check 'a layer is held against a dump' grep -q 'good: expected a directory of .n
 run 0 info --json 'lmdb:good | take:2'
 check 'info counts the fields of a pipeline' grep -qE \
     '"records": 2, "fields": \{"data uint8 [0-9x]+": 2, "label int32": 2\}' out
+# Three dimensions alone are no image, as in an IDX file of int32.
+for type in int32 float16 float64; do
+    run 0 info --json "random:2,shape=3x4x5,dtype=$type"
+    has "\"fields\": \{\"data $type 3x4x5\": 2\}, \"shapes\": \{\}, .*\"bad\": 0"
+done
+for type in uint8 float32; do
+    run 0 info --json "random:2,shape=3x4x5,dtype=$type"
+    has '"shapes": \{"3x4x5": 2\}'
+done
 run 2 info 'lmdb:good | tale:2'
 for command in 'verify' 'compare good' 'show --out png'; do
     # shellcheck disable=SC2086
