@@ -140,7 +140,7 @@ static void print_sample(struct cat *cat)
         print_object(out);
         return;
     }
-    printf("%lld\t%s", (long long)from->record, key ? key : "-");
+    printf("%lld\t%s", (long long)from->record, key ? plain_text(key) : "-");
     for (int i = 0; i < sample->nfields; i++)
         print_field(cat, i);
     printf("\n");

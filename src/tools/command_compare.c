@@ -302,7 +302,7 @@ static void print_difference(const json_t *one)
     const json_t *at = json_object_get(one, "at");
     printf("record %lld%s%s: ",
            (long long)json_integer_value(json_object_get(one, "record")),
-           key ? ", key " : "", key ? key : "");
+           key ? ", key " : "", key ? plain_text(key) : "");
     if (field)
         print_value(field);
     if (json_array_size(at))

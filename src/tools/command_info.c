@@ -318,7 +318,8 @@ static int print_text(const struct info *info, const char *path, int64_t bytes)
            output_count(info->records, "record", "records"),
            output_bytes(bytes));
     if (info->records && info->first_key[0])
-        printf("keys: %s to %s\n", info->first_key, info->last_key);
+        printf("keys: %s to %s\n", plain_text(info->first_key),
+               plain_text(info->last_key));
     if (info->sampled)
         printf("of %lld records, sampled from all over (--all counts all):\n",
                (long long)info->sampled);

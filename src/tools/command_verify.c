@@ -99,7 +99,8 @@ static void print_flaw(const struct inspection *found, size_t i)
     const char *reason = plain_text(flaw->reason);
     if (flaw_is_record(flaw))
         printf("record %lld%s%s: %s\n", (long long)flaw->record,
-               flaw->key ? ", key " : "", flaw->key ? flaw->key : "", reason);
+               flaw->key ? ", key " : "",
+               flaw->key ? plain_text(flaw->key) : "", reason);
     else if (flaw->lost < 0 && i > 0 && before->lost < 0 &&
              before->record == flaw->record)
         printf("with them: %s\n", reason);
@@ -119,7 +120,8 @@ static int report_text(const struct inspection *found, const char *path)
         print_flaw(found, i);
     for (size_t i = 0; i < found->warnings; i++)
         printf("record %lld, key %s: good, but its codec warns: %s\n",
-               (long long)found->warning[i].record, found->warning[i].key,
+               (long long)found->warning[i].record,
+               plain_text(found->warning[i].key),
                plain_text(found->warning[i].reason));
     if (found->gaps > 1)
         printf("records are numbered without those of lost pages\n");

@@ -211,6 +211,22 @@ if command -v mdb_load >/dev/null; then
     ! "$leat" compare "$odd.db" "$odd.db" >text
     check 'and on paper' grep -qF 'record 1, key 1: bad in A: odd\xff".db: record 1' text
     check 'without numbers that nobody has' test "$(grep -c ' in A, ' text)" -eq 0
+    # Keys are text in JSON as on paper, and no two of them are the same text.
+    mkdir keyed
+    records c3a90a7d5c "${small}2803" c3a95c786666ff00 "${small}2804" | mdb_load keyed
+    json_keys='"é\n}\\", "é\\x5cxff\\xff\\x00"'
+    "$leat" cat --json keyed >json
+    check 'keys of cat' test "$(grep -oE '"é[^,]*"' json | paste -sd , | sed 's/,/, /')" = "$json_keys"
+    "$leat" info --json keyed >json
+    check 'and of info' grep -qF "\"keys\": [$json_keys]" json
+    "$leat" cat keyed >text
+    check 'and on paper' grep -qF "$(printf '0\té\\x0a}\\\tdata=')" text
+    check 'and on paper' grep -qF "$(printf '1\té\\x5cxff\\xff\\x00\tdata=')" text
+    "$leat" info keyed >text
+    check 'and of info' grep -qxF 'keys: é\x0a}\ to é\x5cxff\xff\x00' text
+    ! "$leat" compare --keys keyed mixed >text
+    check 'and of a comparison' grep -qF 'record 0, key é\x0a}\: the keys are é\x0a}\ and 0' text
+
     mkdir foreign
     records 30 "${small}2803" 31 2204deadbeef28013801 | mdb_load foreign
     ! "$leat" info foreign >text 2>stderr

@@ -121,6 +121,29 @@ START_TEST(a_key_is_whole_or_says_how_long_it_is)
 }
 END_TEST
 
+START_TEST(a_key_reads_back_from_its_text)
+{
+    static const struct {
+        const char *key;
+        size_t size;
+        const char *text;
+    } keys[] = {
+        {"00000000_\u00e9.jpg", 15, "00000000_\u00e9.jpg"},
+        {"a\tb\n\x7f", 5, "a\tb\n\x7f"},
+        {"dir\\img.jpg", 11, "dir\\img.jpg"},
+        {"\\xff\xff", 5, "\\x5cxff\\xff"},
+        {"\\x5cxff\\x5", 10, "\\x5cx5cxff\\x5"},
+        {"\0\0\x01\xc8", 4, "\\x00\\x00\x01\\xc8"},
+        {"cut \xc3", 5, "cut \\xc3"},
+        {NULL, 0, ""},
+    };
+    char text[KEY_TEXT];
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        ck_assert_str_eq(inspection_key(text, keys[i].key, keys[i].size, 0),
+                         keys[i].text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("inspection");
@@ -129,6 +152,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, bad_records_are_listed_in_order_whoever_found_them);
     tcase_add_test(tcase, a_key_is_whole_or_says_how_long_it_is);
+    tcase_add_test(tcase, a_key_reads_back_from_its_text);
 #if !IS_SANITIZED
     tcase_add_test(tcase, a_bad_record_takes_little_memory);
 #endif

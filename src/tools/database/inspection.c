@@ -11,11 +11,13 @@
 #include "base/thread.h"
 
 #include "tools/cli/interrupt.h"
+#include "tools/cli/plain_text.h"
 #include "tools/cli/progress.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -57,16 +59,27 @@ struct worker {
     int64_t warned;
 };
 
+/* Whether a text of its own would be read as an escape. */
+static bool is_escape(const char *text)
+{
+    return text[0] == '\\' && text[1] == 'x' &&
+           isxdigit((unsigned char)text[2]) && isxdigit((unsigned char)text[3]);
+}
+
 const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
                            size_t cut)
 {
-    const unsigned char *bytes = key;
+    char text[KEY_MOST + 1];
     size_t shown = size < KEY_MOST ? size : KEY_MOST;
-    int at = 0;
-    for (size_t i = 0; i < shown; i++) {
-        bool is_plain = bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\';
-        at += sprintf(out + at, is_plain ? "%c" : "\\x%02x", bytes[i]);
-    }
+    int at = 0, bytes;
+    if (shown)
+        memcpy(text, key, shown);
+    text[shown] = 0;
+    for (size_t i = 0; i < shown; i += (size_t)bytes)
+        if (plain_text_decode(text + i, &bytes) < 1 || is_escape(text + i))
+            at += sprintf(out + at, "\\x%02x", (unsigned char)text[i]);
+        else
+            at += sprintf(out + at, "%.*s", bytes, text + i);
     out[at] = 0;
     if (shown < size + cut)
         sprintf(out + at, "... (%zu bytes)", size + cut);

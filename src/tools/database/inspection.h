@@ -64,7 +64,9 @@ int64_t inspection_number(const struct inspection *inspection, int64_t record);
 void inspection_finish(struct inspection *inspection);
 
 /*
- * A key as text; unprintable bytes as \xNN. Of more than KEY_MOST bytes the
+ * A key as text that is UTF-8: bytes that are not, and NUL, become \xNN, and so
+ * does the backslash of a \xNN in the key, so that each text is that of one
+ * key. For a terminal it needs plain_text yet. Of more than KEY_MOST bytes the
  * first ones, "..." and how many there are: "... (600 bytes)". `cut` counts
  * those that `key` lacks (leat_provenance). Returns `out`.
  */
