@@ -123,6 +123,35 @@ static void print_object(json_t *object)
     putchar('\n');
 }
 
+/* The members that a line has of its own. */
+static bool is_member(const char *name)
+{
+    static const char *const members[] = {"record", "key", "bad", "fields"};
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(name, members[i]))
+            return true;
+    return false;
+}
+
+/* A field is a member by its name, unless a member of the line has that name:
+   then it is one of "fields". */
+static void print_json(struct cat *cat, const char *key)
+{
+    const leat_sample *sample = &cat->sample;
+    json_t *fields = json_object();
+    json_t *out = json_pack("{s:I, s:s*}", "record",
+                            (json_int_t)sample->from.record, "key", key);
+    for (int i = 0; i < sample->nfields; i++) {
+        const char *name = field_name(cat, i);
+        json_object_set_new(is_member(name) ? fields : out, name,
+                            field_json(cat, &sample->field[i]));
+    }
+    if (json_object_size(fields))
+        json_object_set(out, "fields", fields);
+    json_decref(fields);
+    print_object(out);
+}
+
 static void print_sample(struct cat *cat)
 {
     const leat_sample *sample = &cat->sample;
@@ -132,12 +161,7 @@ static void print_sample(struct cat *cat)
                                                  from->key_size, from->key_cut)
                                 : NULL;
     if (cat->options->json) {
-        json_t *out = json_pack("{s:I, s:s*}", "record",
-                                (json_int_t)from->record, "key", key);
-        for (int i = 0; i < sample->nfields; i++)
-            json_object_set_new(out, field_name(cat, i),
-                                field_json(cat, &sample->field[i]));
-        print_object(out);
+        print_json(cat, key);
         return;
     }
     printf("%lld\t%s", (long long)from->record, key ? plain_text(key) : "-");

@@ -727,6 +727,13 @@ run 0 cat lmdb:good --values --count 1
 has 'data=uint8 1x28x28: [0-9]+( [0-9]+){783}	label=[0-9]$'
 run 0 cat lmdb:good --values --count 1 --json
 has '"values": \[([0-9]+, ){783}[0-9]+\]'
+# A field's name never takes the place of the sample's number or key.
+printf abcdefghijklmnopqrst >letters
+run 0 cat --json fixed:letters,record=4 --skip 1 --count 1
+has '^\{"record": 1, "fields": \{"record": \{"dtype": "bytes", "shape": \[4\]\}\}\}$'
+fields='record=uint8@0,key=uint8@1,bad=uint8@2,fields=uint8@3,rest=uint8@4'
+run 0 cat --json "fixed:letters,fields=($fields)" --count 1
+has '^\{"record": 0, "rest": 101, "fields": \{"record": 97, "key": 98, "bad": 99, "fields": 100\}\}$'
 for option in '' --json; do
     "$leat" cat $option lmdb:good >/dev/full 2>err
     check 'a full disk' test $? -eq 2
