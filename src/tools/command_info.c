@@ -27,6 +27,7 @@ struct info {
     int64_t records; /* bad ones included */
     int64_t bad;
     char bad_line[NAMED_BAD][512];
+    bool has_first_key, has_last_key;
     char first_key[KEY_TEXT];
     char last_key[KEY_TEXT];
     int64_t sampled;       /* of the records; 0: all were read */
@@ -121,8 +122,11 @@ static void read_all(struct info *info, int64_t total, bool quiet)
         if (status != LEAT_EDATA)
             output_require_sound(status);
         inspection_key(info->last_key, from->key, from->key_size, 0);
-        if (!info->records++)
+        info->has_last_key = from->key != NULL;
+        if (!info->records++) {
             memcpy(info->first_key, info->last_key, KEY_TEXT);
+            info->has_first_key = info->has_last_key;
+        }
         if (!status) {
             status = count_sample(info);
             if (status == LEAT_EDATA)
@@ -203,8 +207,10 @@ static void find_keys(struct info *info, leat_lmdb_check *walk)
     if (read_entries(walk, &entry, 1))
         inspection_key(info->first_key, entry.key, entry.key_size, 0);
     leat_lmdb_check_jump(walk, 1);
-    while (read_entries(walk, &entry, 1))
+    while (read_entries(walk, &entry, 1)) {
         inspection_key(info->last_key, entry.key, entry.key_size, 0);
+        info->has_first_key = info->has_last_key = true;
+    }
 }
 
 /* Reads chunks of records at even distances, from the first leaf to the last.
@@ -303,12 +309,13 @@ static void sort_names(json_t **counts)
 static int print_json(const struct info *info, int64_t bytes)
 {
     return output_json(json_pack(
-        "{s:I, s:O*, s:O, s:O, s:O, s:I, s:[s, s], s:I, s:I}", "records",
+        "{s:I, s:O*, s:O, s:O, s:O, s:I, s:[s?, s?], s:I, s:I}", "records",
         (json_int_t)info->records, count_names[FIELDS],
         info->spec ? info->count[FIELDS] : NULL, count_names[SHAPES],
         info->count[SHAPES], count_names[ENCODINGS], info->count[ENCODINGS],
         count_names[LABELS], info->count[LABELS], "bad", (json_int_t)info->bad,
-        "keys", info->first_key, info->last_key, "bytes", (json_int_t)bytes,
+        "keys", info->has_first_key ? info->first_key : NULL,
+        info->has_last_key ? info->last_key : NULL, "bytes", (json_int_t)bytes,
         "sampled", (json_int_t)info->sampled));
 }
 
@@ -317,7 +324,7 @@ static int print_text(const struct info *info, const char *path, int64_t bytes)
     printf("%s: %s, %s\n", plain_text(path),
            output_count(info->records, "record", "records"),
            output_bytes(bytes));
-    if (info->records && info->first_key[0])
+    if (info->has_first_key && info->has_last_key)
         printf("keys: %s to %s\n", plain_text(info->first_key),
                plain_text(info->last_key));
     if (info->sampled)

@@ -672,6 +672,11 @@ for type in uint8 float32; do
     run 0 info --json "random:2,shape=3x4x5,dtype=$type"
     has '"shapes": \{"3x4x5": 2\}'
 done
+# Samples without keys have no empty ones.
+run 0 info --json range:3
+has '"keys": \[null, null\]'
+run 0 info --json none
+has '"keys": \[null, null\]'
 run 2 info 'lmdb:good | tale:2'
 for command in 'verify' 'compare good' 'show --out png'; do
     # shellcheck disable=SC2086
