@@ -46,6 +46,12 @@ diff -rq first found >log && {
     echo "two ranks have the same records"
     failed=1
 }
+# A rank's last batch of an epoch may be empty.
+part=(--reader lmdb:db --batch 1 --epoch-end PARTIAL --rank 2 --world-size 3)
+"$leat" dump "${part[@]}" --batches 60 --out part >log 2>&1 || fail "dump: $(<log)"
+grep -aq "'shape': (0, " part/data.*.npy || fail 'no batch is empty'
+"$leat" compare "${part[@]}" part >log 2>&1 || fail "compare with an empty batch: $(<log)"
+
 RANK=2 WORLD_SIZE=2 "$leat" dump --reader lmdb:db --batch 3 --launcher \
     --out refused >log 2>&1
 status=$?

@@ -234,20 +234,32 @@ static int check_samples(const struct layer_source *source)
     return LEAT_OK;
 }
 
+/* The next batch; a bad one has at least one row. */
+static int next_batch(struct side *side)
+{
+    int status = layer_source_forward(&side->source);
+    if (!status)
+        status = check_samples(&side->source);
+    if (status && status != LEAT_EDATA)
+        return status;
+    snprintf(side->bad, sizeof(side->bad), "%s",
+             status ? leat_last_error() : "");
+    side->row = 0;
+    side->rows = leat_blob_dim(side->source.top[0], 0);
+    if (status && !side->rows)
+        side->rows = 1;
+    return LEAT_OK;
+}
+
 static int next_of_layer(struct side *side)
 {
     struct side_record *record = &side->record;
     const struct layer_source *source = &side->source;
-    if (side->row == side->rows) {
-        int status = layer_source_forward(&side->source);
-        if (!status)
-            status = check_samples(source);
-        if (status && status != LEAT_EDATA)
+    /* A rank's last batch of an epoch may be empty. */
+    while (side->row == side->rows) {
+        int status = next_batch(side);
+        if (status)
             return status;
-        snprintf(side->bad, sizeof(side->bad), "%s",
-                 status ? leat_last_error() : "");
-        side->row = 0;
-        side->rows = leat_blob_dim(source->top[0], 0);
     }
     int64_t row = side->row++;
     if (side->bad[0])
