@@ -8,6 +8,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +38,38 @@ int renameat2(int from, const char *old, int to, const char *target,
     return (int)syscall(SYS_renameat2, from, old, to, target, flags);
 }
 
+/* What is looked at when the data file, and then the lock file, gives way; and
+   the error of the first, 0: none. */
+static void (*giving_way)(void);
+static int data_error;
+
+int renameat(int from, const char *old, int to, const char *target)
+{
+    bool is_data = !strcmp(target, "data.mdb");
+    if (giving_way && is_data)
+        giving_way();
+    if (data_error && is_data) {
+        errno = data_error;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from, old, to, target, 0);
+}
+
+int unlinkat(int at, const char *name, int flags)
+{
+    if (giving_way && !strcmp(name, "lock.mdb"))
+        giving_way();
+    return (int)syscall(SYS_unlinkat, at, name, flags);
+}
+
 static void set_up(void)
 {
     memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/db", directory);
     meanwhile = NULL;
+    giving_way = NULL;
+    data_error = 0;
     is_plain = 0;
 }
 
@@ -310,6 +337,78 @@ START_TEST(a_database_is_replaced_in_its_directory)
 }
 END_TEST
 
+static int looks;
+
+/* A process that opens the database now waits for the first byte of an empty
+   lock file, as LMDB does. */
+static void check_held(void)
+{
+    struct flock first = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    struct stat found;
+    int fd = open(beside("/lock.mdb"), O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &first), 0);
+    ck_assert_int_eq(first.l_type, F_WRLCK);
+    ck_assert_int_eq(fstat(fd, &found), 0);
+    ck_assert_int_eq(found.st_size, 0);
+    close(fd);
+    looks++;
+}
+
+/* Without a lock file, with one, and with one that a reader has locked. */
+START_TEST(who_opens_a_database_that_is_replaced_waits)
+{
+    struct staging_options options = options_of(1);
+    struct flock first = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    make_database(path, "old");
+    for (int i = 0; i < 6; i++) {
+        is_plain = i >= 3;
+        if (i % 3)
+            write_file(beside("/lock.mdb"), "old");
+        int reader = i % 3 == 2 ? open(beside("/lock.mdb"), O_RDWR) : -1;
+        if (reader >= 0)
+            ck_assert_int_eq(fcntl(reader, F_OFD_SETLK, &first), 0);
+        struct staging staging = open_staging(&options);
+        fill(&staging, "new");
+        looks = 0;
+        giving_way = check_held;
+        ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+        giving_way = NULL;
+        ck_assert_int_eq(looks, 2);
+        staging_close(&staging, 0);
+        ck_assert(has_text(beside("/data.mdb"), "new"));
+        ck_assert(!is_there(beside("/lock.mdb")));
+        ck_assert(!is_there(beside(".leat-part")));
+        if (reader >= 0)
+            close(reader);
+    }
+}
+END_TEST
+
+START_TEST(what_cannot_give_way_stays_with_its_database)
+{
+    struct staging_options options = options_of(1);
+    make_database(path, "old");
+    ck_assert_int_eq(mkdir(beside("/lock.mdb"), 0777), 0);
+    struct staging staging = open_staging(&options);
+    fill(&staging, "new");
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), beside("/lock.mdb: ")));
+    ck_assert(has_text(beside("/data.mdb"), "old"));
+    ck_assert_int_eq(rmdir(beside("/lock.mdb")), 0);
+    write_file(beside("/lock.mdb"), "old");
+    data_error = EIO;
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EIO);
+    ck_assert(has_text(beside("/data.mdb"), "old"));
+    ck_assert(has_text(beside("/lock.mdb"), "old"));
+    data_error = 0;
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+    ck_assert(has_text(beside("/data.mdb"), "new"));
+    staging_close(&staging, 0);
+    ck_assert(!is_there(beside(".leat-part")));
+}
+END_TEST
+
 /* A write of the journal that a kill or a full disk cut short. */
 START_TEST(a_journal_cut_short_loses_nothing)
 {
@@ -544,6 +643,8 @@ int main(void)
     tcase_add_test(tcase,
                    a_complete_run_is_made_again_where_it_is_to_be_restarted);
     tcase_add_test(tcase, a_database_is_replaced_in_its_directory);
+    tcase_add_test(tcase, who_opens_a_database_that_is_replaced_waits);
+    tcase_add_test(tcase, what_cannot_give_way_stays_with_its_database);
     tcase_add_test(tcase, a_journal_cut_short_loses_nothing);
     tcase_add_test(tcase, other_arguments_tidy_up_and_start_over);
     tcase_add_test(tcase, a_second_run_is_refused);

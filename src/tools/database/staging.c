@@ -23,6 +23,7 @@
 #include "tools/database/staging.h"
 
 #include "base/error.h"
+#include "tools/database/replaced_lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -386,14 +387,20 @@ int staging_open(struct staging *staging, const struct staging_options *options)
    these open keeps both. */
 static int move_file(const struct staging *staging)
 {
+    struct replaced_lock lock;
     int target = open(staging->target, DIRECTORY);
-    bool failed = target < 0 ||
-                  renameat(staging->fd, STAGED_DATA, target, "data.mdb") ||
-                  (unlinkat(target, "lock.mdb", 0) && errno != ENOENT);
-    int status = failed ? leat__error_system(errno, "%s", staging->target)
-                        : sync_directory(target, ".", staging->target);
-    if (target >= 0)
-        close(target);
+    if (target < 0)
+        return leat__error_system(errno, "%s", staging->target);
+    int status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
+                                     staging->target);
+    if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb")) {
+        status = leat__error_system(errno, "%s", staging->target);
+        replaced_lock_undo(&lock);
+    } else if (!status) {
+        replaced_lock_finish(&lock);
+        status = sync_directory(target, ".", staging->target);
+    }
+    close(target);
     return status;
 }
 

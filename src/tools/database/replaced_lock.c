@@ -1,0 +1,71 @@
+#include "tools/database/replaced_lock.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_FILE "lock.mdb"
+
+/* An empty file, locked as by a process that initialises it. */
+static int create(struct replaced_lock *lock)
+{
+    struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    lock->fd = openat(lock->staging, lock->staged,
+                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (lock->fd < 0)
+        return -1;
+    /* A file system without locks has no readers that hold one. */
+    (void)fcntl(lock->fd, F_OFD_SETLK, &first);
+    return 0;
+}
+
+/* Where files cannot be exchanged the old one is lost. */
+static int place(struct replaced_lock *lock)
+{
+    if (lock->has_old && !renameat2(lock->staging, lock->staged, lock->target,
+                                    LOCK_FILE, RENAME_EXCHANGE))
+        return 0;
+    lock->has_old = false;
+    return renameat(lock->staging, lock->staged, lock->target, LOCK_FILE);
+}
+
+int replaced_lock_begin(struct replaced_lock *out, int staging,
+                        const char *staged, int target, const char *path)
+{
+    struct stat found;
+    *out = (struct replaced_lock){
+        .staging = staging, .target = target, .staged = staged, .fd = -1};
+    out->has_old = !fstatat(target, LOCK_FILE, &found, AT_SYMLINK_NOFOLLOW);
+    if (out->has_old && !S_ISREG(found.st_mode))
+        return leat_error(LEAT_EINVAL,
+                          "%s/" LOCK_FILE ": is no regular file, as LMDB's "
+                          "lock file is; remove it",
+                          path);
+    if (!create(out) && !place(out))
+        return LEAT_OK;
+    int status = leat__error_system(errno, "%s/" LOCK_FILE, path);
+    if (out->fd >= 0) {
+        close(out->fd);
+        unlinkat(staging, staged, 0);
+    }
+    return status;
+}
+
+void replaced_lock_undo(struct replaced_lock *lock)
+{
+    if (!lock->has_old || renameat2(lock->staging, lock->staged, lock->target,
+                                    LOCK_FILE, RENAME_EXCHANGE))
+        unlinkat(lock->target, LOCK_FILE, 0);
+    close(lock->fd);
+}
+
+/* One that cannot be removed does no harm: it is empty and soon unlocked. */
+void replaced_lock_finish(struct replaced_lock *lock)
+{
+    unlinkat(lock->target, LOCK_FILE, 0);
+    close(lock->fd);
+}
