@@ -627,6 +627,34 @@ START_TEST(a_link_stays_and_its_target_is_replaced)
 }
 END_TEST
 
+/* A slash does not follow the link; "." and ".." are the directory's name. */
+START_TEST(a_target_has_the_name_that_another_can_be_beside)
+{
+    char real[64], was[256];
+    struct staging_options options = options_of(1);
+    snprintf(real, sizeof(real), "%s/real", directory);
+    make_database(real, "old");
+    ck_assert_int_eq(mkdir(beside(".in"), 0777), 0);
+    ck_assert_int_eq(symlink(real, path), 0);
+    ck_assert_ptr_nonnull(getcwd(was, sizeof(was)));
+    ck_assert_int_eq(chdir(real), 0);
+    const char *const targets[] = {beside("/"), ".", "./", beside("//")};
+    for (int i = 0; i < 4; i++) {
+        options.target = targets[i];
+        struct staging staging = open_staging(&options);
+        ck_assert_str_eq(staging.target, real);
+        fill(&staging, "new");
+        ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+        staging_close(&staging, 0);
+        ck_assert(has_text(beside("/data.mdb"), "new"));
+    }
+    ck_assert_int_eq(chdir(beside(".in")), 0);
+    options.target = "..";
+    refuses(&options, directory);
+    ck_assert_int_eq(chdir(was), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("staging");
@@ -655,5 +683,6 @@ int main(void)
     tcase_add_test(tcase, links_and_pipes_in_the_directory_are_not_followed);
     tcase_add_test(tcase, linked_directories_are_refused);
     tcase_add_test(tcase, a_link_stays_and_its_target_is_replaced);
+    tcase_add_test(tcase, a_target_has_the_name_that_another_can_be_beside);
     return suite_run(suite);
 }

@@ -348,17 +348,25 @@ static int begin(struct staging *staging, bool restart)
     return status;
 }
 
-/* A symbolic link stays one: its target is replaced. */
+/* A symbolic link stays one: its target is replaced. A slash at the end would
+   follow it. "." and ".." are no names that another can be beside. */
 static char *resolve(const char *path)
 {
     struct stat found;
-    char *target = NULL;
-    if (!lstat(path, &found) && S_ISLNK(found.st_mode))
-        target = realpath(path, NULL);
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
-    return target ? target : strndup(path, length);
+    char *target = strndup(path, length), *real = NULL;
+    if (!target)
+        return NULL;
+    const char *slash = strrchr(target, '/');
+    const char *name = slash ? slash + 1 : target;
+    if (!strcmp(name, ".") || !strcmp(name, "..") ||
+        (!lstat(target, &found) && S_ISLNK(found.st_mode)))
+        real = realpath(target, NULL);
+    if (real)
+        free(target);
+    return real ? real : target;
 }
 
 int staging_open(struct staging *staging, const struct staging_options *options)
