@@ -112,4 +112,15 @@ room 20000
 fills full/out
 fills full/out
 rm -rf full/out*
+
+# A file system that is mounted at the target: nothing is made for nothing.
+mkdir mounted
+mount -t tmpfs leat-test mounted || fail 'cannot mount a second one'
+"$leat" synth digits --count 3 mounted --force >stdout 2>stderr
+status=$?
+umount mounted
+[ $status -eq 2 ] || fail "status $status on a mount point"
+grep -q 'mounted: another file system is mounted there' stderr || fail "$(cat stderr)"
+[ ! -e mounted.leat-part ] || fail 'a refused target leaves its staging directory'
+
 exit $failed

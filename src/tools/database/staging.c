@@ -209,12 +209,28 @@ static int refuse_other(const struct staging *staging, const char *found)
         (int)strcspn(now + line, "\n"), now + line);
 }
 
+/* What is moved there comes from the staging directory. */
+static int check_file_system(const struct staging *staging)
+{
+    struct stat here, target;
+    if (fstat(staging->fd, &here) || stat(staging->target, &target))
+        return leat__error_system(errno, "%s", staging->target);
+    if (here.st_dev == target.st_dev)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: another file system is mounted there, to which no "
+                      "database can be moved; give a name inside it",
+                      staging->target);
+}
+
 static int check_target(const struct staging *staging)
 {
     enum contents found;
     int status = look_into(AT_FDCWD, staging->target, staging->target,
                            is_foreign, &found);
-    if (status || found == MISSING || (found == OWN && staging->replace))
+    if (!status && found == OWN && staging->replace)
+        return check_file_system(staging);
+    if (status || found == MISSING)
         return status;
     return leat_error(LEAT_EINVAL,
                       found == OWN
