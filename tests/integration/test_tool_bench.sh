@@ -127,6 +127,11 @@ refuses 2 'uint8 tops' layer --reader lmdb:raw --batch 4 --limit --row-copy
 refuses 2 'raw uint8' layer --reader lmdb:jpegs --batch 4 --limit --row-copy \
     --top-type uint8
 
+# A small stack is enough, or too small in words.
+(ulimit -s 128 && "$leat" bench layer --reader lmdb:raw --batch 4 --seconds 0.02 >text 2>&1)
+status=$?
+check "a small stack ends with $status: $(tail -n 1 text)" test $status -le 2
+
 refuses 64 'kittens' kittens
 # h2d: without that GPU, whatever the build and the machine
 refuses 2 'cuda:4096' h2d --device cuda:4096

@@ -183,7 +183,8 @@ static void run_slice(struct layer_group *group,
                       const struct layer_options *options,
                       struct layer_result *result)
 {
-    struct reading readings[LAYER_GROUP_MOST];
+    /* Larger than what a small stack has left. */
+    static struct reading readings[LAYER_GROUP_MOST];
     memset(readings, 0, sizeof(readings));
     int64_t samples = result->samples;
     read_stats(group, readings, false);
