@@ -148,6 +148,8 @@ has_keys 'bench h2d' results kind bytes streams gb_per_s p10 p90 latency copy_us
     submit_us tests name node devices samples
 check 'three sizes of memory, which is not pinned' \
     test "$(grep -o '"kind": "pageable"' json | wc -l)" -eq 3
+check 'one size alone' test "$("$leat" bench h2d --device cpu --bytes 16K:16K --json |
+    grep -o '"kind": "pageable"' | wc -l)" -eq 1
 check 'no test of a GPU' test "$(grep -oE '"name": "[a-z_]*memcpy[a-z_]*"' json |
     sort -u)" = '"name": "host_memcpy"'
 check 'a memcpy takes its time' holds "$(value gb_per_s) > 0.01"

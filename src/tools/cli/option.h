@@ -78,6 +78,6 @@ option_reader option_float;      /* float, finite */
 option_reader option_shape;      /* int[3]: C,H,W or CxHxW */
 option_reader option_size;       /* int[2]: H,W or HxW */
 option_reader option_range;      /* int64_t[2]: A:B, either may be missing */
-option_reader option_byte_range; /* likewise, of bytes: 4K:256M */
+option_reader option_byte_range; /* likewise, of bytes, B with them: 4K:256M */
 
 #endif
