@@ -60,6 +60,10 @@ rows "$work/out/wide.npy" u1 | awk '(NR-1) % 30 >= 24 && $1 != 7' | grep -q . &&
 [ "$(rows "$work/out/bytes.offsets.0000.npy" d8 | tr '\n' ' ')" = "0 1 2 " ] ||
     complain "bytes.offsets are not 0 1 2"
 
+"$tool" compare "$work/out" "$work/out" >"$work/log" 2>&1
+grep -q 'bytes.offsets are the offsets of a ragged top; compare takes tops' "$work/log" ||
+    complain "compare of a ragged top: $(cat "$work/log")"
+
 # --top lists them by the same names, and gives the same files.
 "$tool" dump --reader "lmdb:$work/db" --phase TEST --batch 2 --batches 2 --crop 3 \
     --top image=data,is_image,dtype=UINT8 --top bytes=data,form=ragged,dtype=INT16 \

@@ -156,6 +156,17 @@ static bool is_endless(const struct dump_array *array)
     return !elements && array->rows > EMPTY_ROWS_MOST;
 }
 
+/* Whether it is NAME.offsets beside NAME, as dumps of ragged tops have them. */
+static bool is_offsets(const struct side *side, const char *name)
+{
+    const char *end = strstr(name, ".offsets");
+    for (int i = 0; end && i < side->dumps; i++)
+        if (strlen(side->dump[i].name) == (size_t)(end - name) &&
+            !strncmp(side->dump[i].name, name, (size_t)(end - name)))
+            return true;
+    return false;
+}
+
 static void check_rows(const struct side *side, const char *directory)
 {
     const struct dump_array *first = &side->dump[0];
@@ -163,6 +174,10 @@ static void check_rows(const struct side *side, const char *directory)
         if (is_endless(one))
             message_fail("%s: %s has %lld rows without an element", directory,
                          one->name, (long long)one->rows);
+        else if (is_offsets(side, one->name))
+            message_fail("%s: %s are the offsets of a ragged top; compare "
+                         "takes tops with a row for each sample",
+                         directory, one->name);
         else if (one->rows != first->rows)
             message_fail("%s: %s has %s, %s has %lld", directory, first->name,
                          output_count(first->rows, "row", "rows"), one->name,
