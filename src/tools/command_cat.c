@@ -9,6 +9,8 @@
 #include <leat/reader.h>
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct cat_options {
     int64_t skip;
@@ -28,24 +30,37 @@ struct cat {
     char first_bad[512];
 };
 
-/* An element; of bfloat16 the bits. */
-static json_t *element_json(const struct npy_header *type, const void *data,
-                            size_t i)
+enum { REAL_TEXT = 48 };
+
+/* As few digits as read back as the same value: 9 are enough for float32. */
+static const char *write_real(char out[REAL_TEXT],
+                              const struct npy_header *type, long double value)
 {
-    long double value = npy_header_value(type, data, i);
-    if (type->kind != 'f')
-        return json_integer((json_int_t)value);
-    return isfinite(value) ? json_real((double)value) : json_null();
+    bool is_wide = type->bytes > 4;
+    int digits = is_wide ? 15 : 9;
+    do
+        snprintf(out, REAL_TEXT, "%.*Lg", digits, value);
+    while (is_wide && digits++ < 17 && strtod(out, NULL) != (double)value);
+    return out;
 }
 
-static void print_element(const struct npy_header *type, const void *data,
-                          size_t i)
+/* An element; of bfloat16 the bits. In JSON a real number shows that it is one.
+ */
+static void print_element(const struct cat *cat, const struct npy_header *type,
+                          const void *data, size_t i)
 {
     long double value = npy_header_value(type, data, i);
-    if (type->kind != 'f')
+    char text[REAL_TEXT];
+    bool is_json = cat->options->json;
+    if (type->kind != 'f') {
         printf("%lld", (long long)value);
-    else
-        printf("%.9Lg", value);
+    } else if (is_json && !isfinite(value)) {
+        printf("null");
+    } else {
+        printf("%s", write_real(text, type, value));
+        if (is_json && !text[strspn(text, "-0123456789")])
+            printf(".0");
+    }
 }
 
 /* The kind and shape of an encoded image, from its header; NULL: unreadable. */
@@ -67,26 +82,13 @@ static const char *field_name(const struct cat *cat, int i)
     return i < cat->nspec && cat->spec[i].name ? cat->spec[i].name : "?";
 }
 
-static json_t *field_json(struct cat *cat, const leat_field *field)
+static void print_elements(const struct cat *cat, const struct npy_header *type,
+                           const void *data, const char *separator)
 {
-    struct npy_header type =
-        npy_header_of(field->dtype, field->ndim, field->shape);
-    char image[64];
-    if (!field->ndim)
-        return element_json(&type, field->data, 0);
-    json_t *shape = json_array();
-    for (int i = 0; i < field->ndim; i++)
-        json_array_append_new(shape, json_integer(field->shape[i]));
-    json_t *out = json_pack(
-        "{s:s, s:o, s:s*}", "dtype", leat_dtype_name(field->dtype), "shape",
-        shape, "image", describe_image(cat, field, image, sizeof(image)));
-    if (!cat->options->values)
-        return out;
-    json_t *values = json_array();
-    for (size_t i = 0; i < type.count; i++)
-        json_array_append_new(values, element_json(&type, field->data, i));
-    json_object_set_new(out, "values", values);
-    return out;
+    for (size_t i = 0; i < type->count; i++) {
+        printf("%s", i ? separator : "");
+        print_element(cat, type, data, i);
+    }
 }
 
 static void print_field(struct cat *cat, int i)
@@ -97,7 +99,7 @@ static void print_field(struct cat *cat, int i)
     char image[64];
     printf("\t%s=", plain_text(field_name(cat, i)));
     if (!field->ndim) {
-        print_element(&type, field->data, 0);
+        print_element(cat, &type, field->data, 0);
         return;
     }
     printf("%s", leat_dtype_name(field->dtype));
@@ -107,20 +109,46 @@ static void print_field(struct cat *cat, int i)
         printf(" %s", image);
     if (!cat->options->values)
         return;
-    for (size_t k = 0; k < type.count; k++) {
-        printf("%s", k ? " " : ": ");
-        print_element(&type, field->data, k);
-    }
+    printf("%s", type.count ? ": " : "");
+    print_elements(cat, &type, field->data, " ");
 }
 
-/* Prints the object as a line and frees it. */
-static void print_object(json_t *object)
+/* Prints it, an object without its braces with JSON_EMBED, and frees it. */
+static void print_value(json_t *value, size_t flags)
 {
-    bool failed = !object || output_json_write(object, 0);
-    json_decref(object);
+    bool failed = !value || output_json_write(value, flags);
+    json_decref(value);
     if (failed && !ferror(stdout))
         message_fail("out of memory for a line of JSON");
-    putchar('\n');
+}
+
+/* Elements are many: they are printed one by one. */
+static void print_json_field(struct cat *cat, int i)
+{
+    const leat_field *field = &cat->sample.field[i];
+    struct npy_header type =
+        npy_header_of(field->dtype, field->ndim, field->shape);
+    char image[64];
+    print_value(output_text(field_name(cat, i)), JSON_ENCODE_ANY);
+    printf(": ");
+    if (!field->ndim) {
+        print_element(cat, &type, field->data, 0);
+        return;
+    }
+    json_t *shape = json_array();
+    for (int k = 0; k < field->ndim; k++)
+        json_array_append_new(shape, json_integer(field->shape[k]));
+    json_t *out = json_pack(
+        "{s:s, s:o, s:s*}", "dtype", leat_dtype_name(field->dtype), "shape",
+        shape, "image", describe_image(cat, field, image, sizeof(image)));
+    putchar('{');
+    print_value(out, JSON_EMBED);
+    if (cat->options->values) {
+        printf(", \"values\": [");
+        print_elements(cat, &type, field->data, ", ");
+        putchar(']');
+    }
+    putchar('}');
 }
 
 /* The members that a line has of its own. */
@@ -133,23 +161,37 @@ static bool is_member(const char *name)
     return false;
 }
 
+/* Prints the fields that have the name of a member, or the others. */
+static void print_fields(struct cat *cat, bool are_members, const char *before)
+{
+    for (int i = 0; i < cat->sample.nfields; i++) {
+        if (is_member(field_name(cat, i)) != are_members)
+            continue;
+        printf("%s", before);
+        print_json_field(cat, i);
+        before = ", ";
+    }
+}
+
 /* A field is a member by its name, unless a member of the line has that name:
    then it is one of "fields". */
 static void print_json(struct cat *cat, const char *key)
 {
     const leat_sample *sample = &cat->sample;
-    json_t *fields = json_object();
-    json_t *out = json_pack("{s:I, s:s*}", "record",
-                            (json_int_t)sample->from.record, "key", key);
-    for (int i = 0; i < sample->nfields; i++) {
-        const char *name = field_name(cat, i);
-        json_object_set_new(is_member(name) ? fields : out, name,
-                            field_json(cat, &sample->field[i]));
+    bool has_fields = false;
+    putchar('{');
+    print_value(json_pack("{s:I, s:s*}", "record",
+                          (json_int_t)sample->from.record, "key", key),
+                JSON_EMBED);
+    print_fields(cat, false, ", ");
+    for (int i = 0; i < sample->nfields; i++)
+        has_fields |= is_member(field_name(cat, i));
+    if (has_fields) {
+        printf(", \"fields\": {");
+        print_fields(cat, true, "");
+        putchar('}');
     }
-    if (json_object_size(fields))
-        json_object_set(out, "fields", fields);
-    json_decref(fields);
-    print_object(out);
+    printf("}\n");
 }
 
 static void print_sample(struct cat *cat)
@@ -177,11 +219,14 @@ static void print_bad(struct cat *cat)
     long long record = (long long)cat->sample.from.record;
     if (!cat->bad++)
         snprintf(cat->first_bad, sizeof(cat->first_bad), "%s", line);
-    if (cat->options->json)
-        print_object(json_pack("{s:I, s:o}", "record", (json_int_t)record,
-                               "bad", output_text(line)));
-    else
+    if (cat->options->json) {
+        print_value(json_pack("{s:I, s:o}", "record", (json_int_t)record, "bad",
+                              output_text(line)),
+                    0);
+        putchar('\n');
+    } else {
         printf("%lld\tbad\t%s\n", record, plain_text(line));
+    }
 }
 
 /* Reads the next sample; a bad one is LEAT_EDATA. Other errors end the program.

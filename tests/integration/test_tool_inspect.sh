@@ -732,6 +732,21 @@ run 0 cat lmdb:good --values --count 1
 has 'data=uint8 1x28x28: [0-9]+( [0-9]+){783}	label=[0-9]$'
 run 0 cat lmdb:good --values --count 1 --json
 has '"values": \[([0-9]+, ){783}[0-9]+\]'
+# Numbers read back: of float64 with up to 17 digits, of float32 with 9.
+printf '%s\n' 0.1234567890123456 0.1 1e300 -3 0.30000000000000004 >numbers
+run 0 cat --json 'text:numbers | columns:a=float64'
+check 'float64 in JSON' test "$(grep -oE '[-0-9.e+]+\}$' out | tr -d '}\n' | sed 's/e+/e/g')" = \
+    0.12345678901234560.11e300-3.00.30000000000000004
+run 0 cat 'text:numbers | columns:a=float64'
+has 'a=0.1234567890123456$'
+run 0 cat --json 'text:numbers | columns:a=float32'
+has '"a": 0.123456791\}$'
+has '"a": null\}$'
+# An element takes no memory of its own; sanitizers take more than there is here.
+if ! grep -qaE '__[at]san_init' "$leat"; then
+    (ulimit -v 400000 && exec "$leat" cat --json --values 'random:1,shape=3x1500x1500' >out 2>err)
+    check "elements in little memory: $(cat err)" test $? -eq 0
+fi
 # A field's name never takes the place of the sample's number or key.
 printf abcdefghijklmnopqrst >letters
 run 0 cat --json fixed:letters,record=4 --skip 1 --count 1
