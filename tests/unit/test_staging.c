@@ -356,7 +356,7 @@ static void check_held(void)
 }
 
 /* Without a lock file, with one, and with one that a reader has locked. */
-START_TEST(who_opens_a_database_that_is_replaced_waits)
+START_TEST(openers_wait_while_a_database_is_replaced)
 {
     struct staging_options options = options_of(1);
     struct flock first = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -671,7 +671,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_complete_run_is_made_again_where_it_is_to_be_restarted);
     tcase_add_test(tcase, a_database_is_replaced_in_its_directory);
-    tcase_add_test(tcase, who_opens_a_database_that_is_replaced_waits);
+    tcase_add_test(tcase, openers_wait_while_a_database_is_replaced);
     tcase_add_test(tcase, what_cannot_give_way_stays_with_its_database);
     tcase_add_test(tcase, a_journal_cut_short_loses_nothing);
     tcase_add_test(tcase, other_arguments_tidy_up_and_start_over);
