@@ -370,6 +370,27 @@ START_TEST(endless_and_huge_inputs_are_counted)
 }
 END_TEST
 
+START_TEST(an_endless_order_has_no_last_block)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline, "(range:10 | repeat) (range:20 | repeat)"
+                                       " | mix:seed=3"),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(
+        leat_reader_seek(reader, (leat_position){0, INT64_MAX - 1}, NULL),
+        LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(code_and_text_make_the_same_pipeline)
 {
     leat_pipeline *input[2], *mix;
@@ -417,6 +438,7 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_mixed_is_refused);
     tcase_add_test(tcase, shapes_that_differ_vary);
     tcase_add_test(tcase, endless_and_huge_inputs_are_counted);
+    tcase_add_test(tcase, an_endless_order_has_no_last_block);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -246,7 +246,9 @@ leat__draw_block leat__draw_table_block(const leat__draw_table *table,
     block.number = at / table->block;
     block.first = block.number * table->block;
     block.draw = table->even;
-    if (block.size > table->length - block.first)
+    /* An endless order has no last block, which would be cut. */
+    if (table->length != LEAT_ENDLESS &&
+        block.size > table->length - block.first)
         block.size = table->length - block.first;
     if (table->is_even)
         return block;
