@@ -51,10 +51,11 @@ static void wrap_positions(const leat__index_map *map, const leat_position at[],
     }
 }
 
-/* After the end of a pass; LEAT_END after the last one. */
+/* After the end of a pass; LEAT_END after the last one, and over nothing. */
 static int begin_pass(repeat_reader *repeat)
 {
-    if (repeat->times == FOR_EVER && repeat->taken == 0)
+    if (repeat->length == 0 ||
+        (repeat->times == FOR_EVER && repeat->taken == 0))
         return LEAT_END;
     int64_t pass = repeat->pass + 1;
     if (pass < repeat->times) {

@@ -77,6 +77,14 @@ START_TEST(for_ever_over_nothing_ends)
 }
 END_TEST
 
+START_TEST(any_number_of_passes_over_nothing_end_at_once)
+{
+    static order_epoch epoch[2];
+    order_check("plain:random,0 | repeat:9007199254740994", epoch, 2, 0);
+    order_check("plain:counted,0 | repeat:9007199254740994", epoch, 2, 0);
+}
+END_TEST
+
 START_TEST(a_part_of_an_endless_epoch_begins_with_the_next_pass)
 {
     static order_epoch epoch[3];
@@ -174,6 +182,7 @@ int main(void)
     tcase_add_loop_test(all, passes_follow_each_other, 0, KINDS);
     tcase_add_loop_test(all, none_and_nothing_end_at_once, 0, KINDS);
     tcase_add_loop_test(all, without_a_number_it_is_for_ever, 0, KINDS);
+    tcase_add_test(all, any_number_of_passes_over_nothing_end_at_once);
     tcase_add_loop_test(all, for_ever_over_nothing_ends, 0, KINDS);
     tcase_add_loop_test(
         all, a_part_of_an_endless_epoch_begins_with_the_next_pass, 0, KINDS);
