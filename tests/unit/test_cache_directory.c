@@ -718,6 +718,28 @@ START_TEST(a_damaged_index_is_refused)
 }
 END_TEST
 
+/* It is not read: the data's size bounds it. */
+START_TEST(an_index_longer_than_the_data_can_have_is_refused)
+{
+    size_t size;
+    leat_reader *reader = NULL;
+    make(3);
+    char *bytes = read_file("/index", &size);
+    size_t longer = (size_t)8 << 20;
+    char *padded = calloc(longer, 1);
+    ck_assert_ptr_nonnull(padded);
+    memcpy(padded, bytes, size);
+    write_file("/index", padded, longer);
+    ck_assert_int_eq(open_cached(source_pipeline(3), &reader), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "/index: expected at most"));
+    write_file("/index", bytes, size);
+    free(padded);
+    free(bytes);
+    make(3);
+}
+END_TEST
+
 START_TEST(a_damaged_sample_is_a_bad_record)
 {
     size_t size;
@@ -901,6 +923,7 @@ int main(void)
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase, a_reader_without_identity_is_refused);
     tcase_add_test(tcase, a_damaged_index_is_refused);
+    tcase_add_test(tcase, an_index_longer_than_the_data_can_have_is_refused);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
     tcase_add_test(tcase, every_allocation_may_fail);

@@ -83,15 +83,33 @@ static int check_places(const leat__cache_directory *directory,
     return LEAT_OK;
 }
 
+/* The most bytes that the index of the data can have. */
+static int bound_index(const char *path, size_t *out)
+{
+    leat__cache_path name;
+    struct stat about;
+    int status = leat__cache_join(name, path, "/data");
+    if (status)
+        return status;
+    bool has_data = stat(name, &about) == 0 && about.st_size > 0;
+    size_t entries =
+        has_data ? (size_t)about.st_size / LEAT__CACHE_ENTRY_UNIT + 1 : 0;
+    *out = sizeof(leat__cache_index_header) +
+           entries * sizeof(leat__cache_place) + IDENTITY_MAX;
+    return LEAT_OK;
+}
+
 static int read_index(leat__cache_directory *directory, const char *path,
                       const leat_token *identity)
 {
     leat__cache_path name;
-    size_t size;
+    size_t size, most;
     leat__cache_index_header header;
     int status = leat__cache_join(name, path, "/index");
     if (!status)
-        status = leat__file_read(&directory->index, &size, name, SIZE_MAX / 2);
+        status = bound_index(path, &most);
+    if (!status)
+        status = leat__file_read(&directory->index, &size, name, most);
     if (!status)
         status = check_index(path, directory->index, size, &header);
     if (status)
