@@ -114,6 +114,7 @@ typedef struct leat_sample {
     int nfields;          /* filled elements of field */
     int stable;           /* 1: see above */
     int deferred;         /* 1: leat_reader_materialize completes it */
+    int idle;             /* clears since a large buffer was in full use */
     uint64_t route;       /* of a deferred sample: leat/ext/reader.h */
     leat_locator locator; /* likewise */
     leat_position at;     /* where a map that chooses by it gave the sample;
@@ -137,8 +138,9 @@ LEAT_API void leat_sample_finish(leat_sample *sample);
 
 /**
  * Empties the sample: no fields, nothing taken, no key; stable until a reader
- * says otherwise. Its buffer stays allocated, and source, record, epoch and
- * position stay.
+ * says otherwise. Its buffer stays allocated, unless it is larger than 4 MiB
+ * and has held less than an eighth of that 16 times in turn; source, record,
+ * epoch and position stay.
  * Thread safety: one caller a sample.
  */
 LEAT_API void leat_sample_clear(leat_sample *sample);

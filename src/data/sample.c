@@ -20,6 +20,22 @@ void leat_sample_finish(leat_sample *sample)
     leat_sample_init(sample);
 }
 
+void leat__sample_trim(leat_sample *sample)
+{
+    enum { SHARE = 8, CLEARS = 16 };
+    if (sample->taken >= sample->buffer_size / SHARE) {
+        sample->idle = 0;
+        return;
+    }
+    if (++sample->idle < CLEARS)
+        return;
+    leat__free_to(sample->allocator, sample->buffer, sample->buffer_size,
+                  LEAT__ALIGNMENT);
+    sample->buffer = NULL;
+    sample->buffer_size = 0;
+    sample->idle = 0;
+}
+
 void leat_sample_clear(leat_sample *sample)
 {
     leat__sample_clear(sample);

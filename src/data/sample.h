@@ -42,10 +42,22 @@ int leat__sample_refusal(leat_sample *sample);
 /* Has an error's line as the sample's only field. Errors: LEAT_ENOMEM. */
 int leat__sample_keep_line(leat_sample *sample, const char *line);
 
+/* Buffers of more bytes are freed where the samples no longer need them. */
+#define LEAT__SAMPLE_LARGE ((size_t)4 << 20)
+
+/*
+ * Of a large buffer, at the end of its contents: frees it if it has held little
+ * for a while. Else each of the samples of a layer would meet a rare huge one
+ * at last, and keep its memory.
+ */
+void leat__sample_trim(leat_sample *sample);
+
 /* leat_sample_clear and leat_sample_take, inline for those called for each
  * sample of a layer. */
 static inline void leat__sample_clear(leat_sample *sample)
 {
+    if (sample->buffer_size > LEAT__SAMPLE_LARGE)
+        leat__sample_trim(sample);
     sample->nfields = 0;
     sample->stable = 1;
     sample->deferred = 0;

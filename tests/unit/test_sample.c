@@ -433,6 +433,31 @@ START_TEST(a_field_that_cannot_be_is_refused_and_changes_nothing)
 }
 END_TEST
 
+/* A buffer for a rare huge sample. Smaller ones stay, and so does one of which
+ * samples take an eighth now and then. */
+START_TEST(a_large_buffer_that_holds_little_is_freed)
+{
+    static const struct {
+        size_t size, often;
+        bool stays;
+    } cases[] = {{(size_t)4 << 20, 100, true},
+                 {(size_t)16 << 20, 100, false},
+                 {(size_t)16 << 20, (size_t)2 << 20, true}};
+    for (int i = 0; i < 3; i++) {
+        leat_sample sample;
+        leat_sample_init(&sample);
+        ck_assert_ptr_nonnull(leat_sample_take(&sample, cases[i].size));
+        for (int n = 0; n < 100; n++) {
+            leat_sample_clear(&sample);
+            ck_assert_ptr_nonnull(leat_sample_take(
+                &sample, n % 10 == 9 ? cases[i].often : (size_t)100));
+        }
+        ck_assert_int_eq(sample.buffer_size >= cases[i].size, cases[i].stays);
+        leat_sample_finish(&sample);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sample");
@@ -458,5 +483,6 @@ int main(void)
                    fields_are_set_in_order_with_the_bytes_of_their_shape);
     tcase_add_test(tcase,
                    a_field_that_cannot_be_is_refused_and_changes_nothing);
+    tcase_add_test(tcase, a_large_buffer_that_holds_little_is_freed);
     return suite_run(suite);
 }

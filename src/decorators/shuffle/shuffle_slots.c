@@ -63,6 +63,15 @@ void leat__shuffle_slots_finish(leat__shuffle_slots *slots)
     *slots = (leat__shuffle_slots){0};
 }
 
+/* Its buffer may be freed. */
+static void clear_slot(leat__shuffle_slots *slots, int32_t i)
+{
+    leat_sample *sample = sample_at(slots, i);
+    int64_t before = (int64_t)sample->buffer_size;
+    leat_sample_clear(sample);
+    slots->bytes += (int64_t)sample->buffer_size - before;
+}
+
 void leat__shuffle_slots_clear(leat__shuffle_slots *slots)
 {
     slots->n = slots->nbad = 0;
@@ -71,7 +80,7 @@ void leat__shuffle_slots_clear(leat__shuffle_slots *slots)
 void leat__shuffle_slots_open(leat__shuffle_slots *slots, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        leat_sample_clear(sample_at(slots, i));
+        clear_slot(slots, i);
         slots->input[i] = 0;
     }
     slots->n = n;
@@ -95,7 +104,7 @@ int64_t leat__shuffle_slots_exchange(leat__shuffle_slots *slots, int32_t i,
     if (i < slots->n) {
         given = slots->input[i];
     } else {
-        leat_sample_clear(sample_at(slots, i));
+        clear_slot(slots, i);
         slots->n = i + 1;
         if (slots->used <= i)
             slots->used = i + 1;
