@@ -216,6 +216,31 @@ START_TEST(a_lock_without_blocks_is_not_stored_to)
 }
 END_TEST
 
+/* Of more slots than its first blocks hold, all of which are taken. */
+static void read_with_many_slots(const char *path)
+{
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    ck_assert_int_eq(mdb_env_set_maxreaders(reading, 1000), 0);
+    ck_assert_int_eq(mdb_env_open(reading, path, MDB_RDONLY | MDB_NOTLS, 0644),
+                     0);
+    for (int i = 0; i < (LOCK_BYTES - HEADER) / SLOT; i++)
+        ck_assert_int_eq(mdb_txn_begin(reading, NULL, MDB_RDONLY, &transaction),
+                         0);
+}
+
+START_TEST(a_slot_without_a_block_is_not_stored_to)
+{
+    other_process other = other_process_start(read_with_many_slots, directory);
+    no_blocks = ENOSPC;
+    expect_refused("the slot of another reader");
+    no_blocks = EOPNOTSUPP;
+    expect_ten();
+    no_blocks = 0;
+    expect_ten();
+    other_process_stop(&other);
+}
+END_TEST
+
 /* Opens and closes another database when the first warning comes. */
 static void open_another(void *user, leat_log_level level, const char *line)
 {
@@ -559,6 +584,7 @@ int main(void)
     tcase_add_test(tcase, readers_of_one_state_have_one_slot_that_liblmdb_sees);
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
     tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
+    tcase_add_test(tcase, a_slot_without_a_block_is_not_stored_to);
     tcase_add_test(tcase, the_warning_is_logged_when_others_can_open);
     tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_link_is_not_followed);

@@ -447,9 +447,13 @@ static int take_slot(leat__lmdb_lock *lock, int64_t *out)
         clear_dead(lock);
         at = find_free(lock);
     }
-    if (at >= 0)
+    status =
+        at < 0 ? LEAT_OK : leat__lmdb_lock_file_reserve_slot(&lock->file, at);
+    if (at >= 0 && !status)
         claim(lock, at);
     unlock_slots(lock);
+    if (status)
+        return status;
     if (at < 0)
         return leat_error(LEAT_EIO,
                           "%s: all %u slots for readers are taken "

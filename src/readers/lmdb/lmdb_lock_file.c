@@ -91,6 +91,24 @@ static int reserve(const leat__lmdb_lock_file *lock)
     return code == ENOSPC || code == EDQUOT ? code : 0;
 }
 
+int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
+                                      int64_t at)
+{
+    struct stat found;
+    const off_t size = sizeof(leat__lmdb_lock_slot);
+    off_t begin = (off_t)sizeof(leat__lmdb_lock_table) + (off_t)at * size;
+    if (!fallocate(lock->fd, FALLOC_FL_KEEP_SIZE, begin, size))
+        return LEAT_OK;
+    int code = errno;
+    bool is_full = code == ENOSPC || code == EDQUOT;
+    /* What the blocks reach is there. */
+    if (!is_full || (fstat(lock->fd, &found) == 0 &&
+                     (off_t)found.st_blocks * 512 >= begin + size))
+        return LEAT_OK;
+    return leat__error_system(code, "%s: the slot of another reader",
+                              lock->path);
+}
+
 /* 0, or the system's error. */
 static int map_table(leat__lmdb_lock_file *lock, size_t size)
 {

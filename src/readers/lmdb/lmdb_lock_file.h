@@ -70,6 +70,13 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code);
  */
 int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code);
 
+/*
+ * Allocates the block of slot `at`, as a store through the map into a hole
+ * would raise SIGBUS on a full file system. Errors: LEAT_EIO.
+ */
+int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
+                                      int64_t at);
+
 /* LEAT_EIO if a table in use is not as liblmdb 0.9 initialises it. */
 int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock);
 
