@@ -214,7 +214,8 @@ LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
 
 /**
  * Like forward, but returns LEAT_AGAIN when nothing was ready within
- * `timeout_ms`; 0: at once. The previous batch is given back all the same.
+ * `timeout_ms`; 0 or less: at once. The previous batch is given back all the
+ * same.
  * With `caller_helps` it may take longer by the chunk of samples that it works
  * on. Blocks so long; woken by leat_data_layer_cancel. Thread safety: one
  * caller a layer.
