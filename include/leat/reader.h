@@ -139,6 +139,14 @@ LEAT_API int leat_reader_may_block(leat_reader *reader);
 LEAT_API int leat_reader_save(leat_reader *reader, leat_token *token);
 
 /**
+ * Appends what save does, with the revision of each reader (leat/ext/reader.h),
+ * by which the data also differ from what they were before they were written
+ * again: for what keeps samples, as a cache or an unfinished import. Restore
+ * does not take it. Errors and thread safety: as save.
+ */
+LEAT_API int leat_reader_identify(leat_reader *reader, leat_token *token);
+
+/**
  * Reads from the token what save appended. Errors: LEAT_EUNSUPPORTED;
  * LEAT_EINVAL for a token of another data set. Thread safety: one caller at a
  * time.

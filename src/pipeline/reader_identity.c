@@ -1,8 +1,8 @@
-#include "pipeline/reader_identity.h"
+/* What tells a reader's data from other data. */
 #include "pipeline/reader_state.h"
 
 /*
- * Whether this thread is in leat__reader_identify. A decorator's save calls
+ * Whether this thread is in leat_reader_identify. A decorator's save calls
  * those of its upstream readers on the same thread, so that each of them is
  * asked for its revision as well, and no decorator has to know.
  */
@@ -22,7 +22,7 @@ int leat_reader_save(leat_reader *reader, leat_token *token)
                                         reader->ops->revision(reader, token));
 }
 
-int leat__reader_identify(leat_reader *reader, leat_token *token)
+int leat_reader_identify(leat_reader *reader, leat_token *token)
 {
     bool outer = identifies;
     identifies = true;

@@ -221,7 +221,7 @@ static void find_fields(struct pipeline_import *import)
                      leat_pipeline_text(import->pipeline));
 }
 
-/* The text, and the readers' own description of the data set. */
+/* The text, and the readers' own description of the data as they are now. */
 static void add_arguments(struct pipeline_import *import)
 {
     struct importer *importer = &import->importer;
@@ -229,7 +229,7 @@ static void add_arguments(struct pipeline_import *import)
     leat_token_init(&token);
     output_require(importer_add(importer, "pipeline %s",
                                 leat_pipeline_text(import->pipeline)));
-    int status = leat_reader_save(import->reader, &token);
+    int status = leat_reader_identify(import->reader, &token);
     const char *text = status ? NULL : leat_token_text(&token);
     if (!status)
         status = text ? importer_add(importer, "%s", text) : LEAT_ENOMEM;

@@ -251,6 +251,16 @@ truncate -s 1000000 out.leat-part/database/data.mdb
 refuses '--restart starts over' "$leat" import cifar10 1.bin 2.bin out
 rm -rf out.leat-part
 
+# So are those of a pipeline, such as a database of as many records and the same keys.
+refuses 'cannot write it.*[1-9][0-9]* records are kept' limited "$leat" import pipeline lmdb:whole out
+touch -r whole/data.mdb stamp
+touch whole/data.mdb
+refuses 'unfinished import of other files.*--restart' "$leat" import pipeline lmdb:whole out
+touch -r stamp whole/data.mdb
+"$leat" import pipeline lmdb:whole out >stdout || fail "cannot resume a pipeline"
+grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(cat stdout)"
+rm -rf out
+
 # What is there is left alone, whatever it is.
 refuses 'exists already; --force' "$leat" import cifar10 1.bin whole
 echo text >file

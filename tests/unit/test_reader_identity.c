@@ -1,6 +1,5 @@
 /* What a cache on disk is made of: other than a token's, it changes whenever
    the data are written again, wherever in a chain their reader is. */
-#include "pipeline/reader_identity.h"
 #include "support/record_sequence.h"
 #include "support/suite.h"
 
@@ -70,7 +69,7 @@ static void identify(const char *text, int is_token, leat_token *out)
         status = leat_pipeline_open(pipeline, &reader);
     ck_assert_msg(!status, "%s: %s", text, leat_last_error());
     status = is_token ? leat_reader_save(reader, out)
-                      : leat__reader_identify(reader, out);
+                      : leat_reader_identify(reader, out);
     ck_assert_msg(!status, "%s: %s", text, leat_last_error());
     leat_reader_close(reader);
     leat_pipeline_unref(pipeline);

@@ -257,10 +257,11 @@ struct leat_reader_ops {
     /**
      * Appends what changes whenever the data are written again, although save
      * may append the same bytes: times of modification, a transaction. At most
-     * 32 bytes. For `cache:dir=PATH`, which refuses data that were written
-     * since, leat calls it after each reader's save, also where a decorator's
-     * save calls that one. Tokens do not have it, as they are good for a copy
-     * of the data. NULL: save tells all.
+     * 32 bytes. leat_reader_identify calls it after each reader's save, also
+     * where a decorator's save calls that one: for `cache:dir=PATH` and
+     * unfinished imports, which refuse data that were written since. Tokens do
+     * not have it, as they are good for a copy of the data. NULL: save tells
+     * all.
      */
     int (*revision)(leat_reader *reader, leat_token *token);
 };

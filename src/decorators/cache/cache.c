@@ -9,7 +9,6 @@
 #include "decorators/cache/cache_reader.h"
 #include "decorators/decorators.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/reader_identity.h"
 
 #include <leat/decorators.h>
 
@@ -115,7 +114,7 @@ static int identify(leat__cache_reader *cache, const leat_open *open)
         leat__pipeline_hash(pipeline), (uint64_t)open->phase,
         leat__pipeline_draws_seed(pipeline) ? open->seed : 0};
     int status =
-        leat__reader_identify(leat__cache_upstream(cache), &cache->identity);
+        leat_reader_identify(leat__cache_upstream(cache), &cache->identity);
     if (status == LEAT_EUNSUPPORTED)
         return leat_error(status,
                           "cache: dir: nothing tells the samples of the reader "
