@@ -82,6 +82,14 @@ void leat__record_files_close(leat__record_files *files)
     leat__free(files->source);
 }
 
+int leat__record_source_blame(const leat__record_source *source, int64_t record,
+                              uint64_t offset, int status)
+{
+    return leat__error_context(status, "%s: record %lld at byte %llu",
+                               source->map.name, (long long)record,
+                               (unsigned long long)offset);
+}
+
 int leat__record_source_check(const leat__record_source *source)
 {
     const leat__mapped_file *map = &source->map;

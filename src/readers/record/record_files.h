@@ -62,6 +62,10 @@ leat__record_source_window(const leat__record_source *source)
                                  source->map.size, 0, true};
 }
 
+/* Names file, record and byte before the error's line. Returns `status`. */
+int leat__record_source_blame(const leat__record_source *source, int64_t record,
+                              uint64_t offset, int status);
+
 /* LEAT_EIO if the file's size or time of modification is another than when it
  * was opened. */
 int leat__record_source_check(const leat__record_source *source);

@@ -57,15 +57,6 @@ static int check_running(const mapped_reader *mapped)
                       mapped->list.path[0]);
 }
 
-/* Names file, record and byte before the error's line. */
-static int bad_record(const leat__record_source *source, int64_t record,
-                      uint64_t offset, int status)
-{
-    return leat__error_context(status, "%s: record %lld at byte %llu",
-                               source->map.name, (long long)record,
-                               (unsigned long long)offset);
-}
-
 static void set_source(leat_sample *sample, const leat__record_source *source)
 {
     leat_provenance *from = &sample->from;
@@ -80,8 +71,9 @@ static int name_step(const mapped_reader *mapped, const leat__record_step *step,
 {
     if (status != LEAT_EDATA && status != LEAT_EFORMAT)
         return status;
-    return bad_record(&mapped->files.source[mapped->cursor.file],
-                      step->before.record, step->span[0].offset, status);
+    return leat__record_source_blame(&mapped->files.source[mapped->cursor.file],
+                                     step->before.record, step->span[0].offset,
+                                     status);
 }
 
 /* Records of one file, from[i].record of out[i] being their numbers. */
@@ -96,8 +88,8 @@ static int read_records(const mapped_reader *mapped, int file,
         set_source(out[i], source);
     int status =
         format->ops->read(format, &source->file, &window, span, out, n, got);
-    return status ? bad_record(source, out[*got]->from.record,
-                               span[*got].offset, status)
+    return status ? leat__record_source_blame(source, out[*got]->from.record,
+                                              span[*got].offset, status)
                   : LEAT_OK;
 }
 
