@@ -444,16 +444,16 @@ START_TEST(a_large_buffer_that_holds_little_is_freed)
                  {(size_t)16 << 20, 100, false},
                  {(size_t)16 << 20, (size_t)2 << 20, true}};
     for (int i = 0; i < 3; i++) {
-        leat_sample sample;
-        leat_sample_init(&sample);
-        ck_assert_ptr_nonnull(leat_sample_take(&sample, cases[i].size));
+        leat_sample one;
+        leat_sample_init(&one);
+        ck_assert_ptr_nonnull(leat_sample_take(&one, cases[i].size));
         for (int n = 0; n < 100; n++) {
-            leat_sample_clear(&sample);
+            leat_sample_clear(&one);
             ck_assert_ptr_nonnull(leat_sample_take(
-                &sample, n % 10 == 9 ? cases[i].often : (size_t)100));
+                &one, n % 10 == 9 ? cases[i].often : (size_t)100));
         }
-        ck_assert_int_eq(sample.buffer_size >= cases[i].size, cases[i].stays);
-        leat_sample_finish(&sample);
+        ck_assert_int_eq(one.buffer_size >= cases[i].size, cases[i].stays);
+        leat_sample_finish(&one);
     }
 }
 END_TEST
