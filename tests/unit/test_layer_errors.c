@@ -847,7 +847,7 @@ START_TEST(wrong_options_are_refused_by_name)
     options.device = "gpu";
     refuse("gpu");
     options.size = 0;
-    refuse("LEAT_DATA_LAYER_OPTIONS_INIT");
+    refuse("the data layer: options have size 0");
 }
 END_TEST
 
