@@ -60,7 +60,7 @@ static int pass_by(skip_reader *skip)
         status = leat_reader_skip(upstream_of(skip), skip->left, &passed);
     }
     skip->left -= passed;
-    skip->at += passed;
+    skip->at = add(skip->at, passed);
     return status;
 }
 
@@ -71,7 +71,7 @@ static int skip_next(leat_reader *reader, leat_sample *const out[], int n,
     int status = pass_by(skip);
     if (!status)
         status = leat_reader_pull(upstream_of(skip), out, n, got);
-    skip->at += *got + (status == LEAT_EDATA);
+    skip->at = add(skip->at, *got + (status == LEAT_EDATA));
     return status;
 }
 
@@ -81,7 +81,7 @@ static int skip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     int status = pass_by(skip);
     if (!status)
         status = leat_reader_skip(upstream_of(skip), n, skipped);
-    skip->at += *skipped;
+    skip->at = add(skip->at, *skipped);
     return status;
 }
 
