@@ -1,5 +1,5 @@
 /* max_memory holds for batches that grow after setup, too, and for readers
-   before they take what they were told to take. */
+   before they take what they are asked to take. */
 #include "support/suite.h"
 
 #include <leat.h>
