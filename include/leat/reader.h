@@ -142,7 +142,7 @@ LEAT_API int leat_reader_save(leat_reader *reader, leat_token *token);
  * Appends what save does, with the revision of each reader (leat/ext/reader.h),
  * by which the data also differ from what they were before they were written
  * again: for what keeps samples, as a cache or an unfinished import. Restore
- * does not take it. Errors and thread safety: as save.
+ * does not take it. Errors: those of save. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_identify(leat_reader *reader, leat_token *token);
 
