@@ -168,10 +168,9 @@ size_t leat__group_measure_sample(const leat_data_layer_group *group,
                                   const leat_sample *sample, bool *decodes);
 
 /*
- * The shape of the first record; where that is bad, of another one nearby,
- * which
- * `*out` then is. `spare` holds one that is read out of turn. `resumes`: setup
- * has found before that the options fit some record.
+ * The shape of the first record or, where that is bad, of another one nearby,
+ * which `*out` then is. `spare` holds one that is read out of turn. `resumes`:
+ * setup has found before that the options fit some record.
  */
 int leat__group_find_shape(leat_data_layer_group *group, bool resumes,
                            const leat__batch_spec *spec, leat_sample *spare,
