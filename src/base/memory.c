@@ -14,12 +14,15 @@
 static atomic_int_fast64_t allocations;
 /* Number of the allocation that fails; below 0: none. */
 static atomic_int_fast64_t fault = -1;
+/* Allocations of this thread before the one that fails; below 0: none. */
+static _Thread_local int64_t own_fault = -1;
 
 static bool is_faulty(void)
 {
     int64_t number =
         atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-    return number == atomic_load_explicit(&fault, memory_order_relaxed);
+    return (own_fault >= 0 && own_fault-- == 0) ||
+           number == atomic_load_explicit(&fault, memory_order_relaxed);
 }
 
 int64_t leat__alloc_count(void)
@@ -32,6 +35,13 @@ int64_t leat__alloc_fail_at(int64_t n)
     int64_t now = atomic_load(&allocations);
     int64_t before = atomic_exchange(&fault, n < 0 ? -1 : now + n);
     return before < now ? -1 : before - now;
+}
+
+int64_t leat__alloc_fail_own(int64_t n)
+{
+    int64_t before = own_fault;
+    own_fault = n;
+    return before;
 }
 
 static void *checked(void *memory, size_t bytes)

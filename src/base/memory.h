@@ -70,4 +70,10 @@ int64_t leat__alloc_count(void);
  */
 int64_t leat__alloc_fail_at(int64_t n);
 
+/*
+ * The same for the calling thread's allocations alone: those of other threads
+ * are not counted and do not fail.
+ */
+int64_t leat__alloc_fail_own(int64_t n);
+
 #endif

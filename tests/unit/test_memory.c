@@ -2,6 +2,8 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -103,6 +105,29 @@ START_TEST(a_fault_can_be_taken_back)
 }
 END_TEST
 
+static void *allocate(void *got)
+{
+    void *memory = leat__alloc(1);
+    *(bool *)got = memory != NULL;
+    leat__free(memory);
+    return NULL;
+}
+
+START_TEST(a_threads_own_fault_is_not_met_by_others)
+{
+    leat__alloc_fail_own(1);
+    leat__free(leat__alloc(1));
+    pthread_t thread;
+    bool got = false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, allocate, &got), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert(got);
+    ck_assert_ptr_null(leat__alloc(1));
+    ck_assert_int_lt(leat__alloc_fail_own(2), 0);
+    ck_assert_int_eq(leat__alloc_fail_own(-1), 2);
+}
+END_TEST
+
 START_TEST(allocations_are_counted)
 {
     int64_t before = leat__alloc_count();
@@ -156,6 +181,7 @@ int main(void)
     tcase_add_test(tcase, the_allocation_that_is_to_fail_does_and_no_other);
     tcase_add_test(tcase, every_kind_of_allocation_can_fail);
     tcase_add_test(tcase, a_fault_can_be_taken_back);
+    tcase_add_test(tcase, a_threads_own_fault_is_not_met_by_others);
     tcase_add_test(tcase, allocations_are_counted);
     tcase_add_test(tcase, what_was_touched_is_there_and_as_it_was);
     tcase_add_test(tcase, what_cannot_be_touched_is_out_of_memory);
