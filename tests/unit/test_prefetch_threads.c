@@ -312,7 +312,11 @@ START_TEST(a_forked_child_is_refused_and_can_close)
         prefetch_await_given(&source, 4);
         usleep(50000);
     }
+    /* The child calls the source's cancel, which takes this lock: no thread
+       that the child lacks is to hold it. */
+    pthread_mutex_lock(&source.lock);
     pid_t child = fork();
+    pthread_mutex_unlock(&source.lock);
     if (child == 0) {
         int status = leat_reader_next(reader, &sample);
         leat_reader_cancel(reader);
