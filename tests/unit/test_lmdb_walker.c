@@ -110,6 +110,51 @@ static void seek_everywhere(const leat__lmdb_map *map,
     ck_assert_int_eq(leat__lmdb_walker_seek(&walker, -1), LEAT_EINVAL);
 }
 
+/* A jump to each of `n` records, and each kind of step after it. */
+static void jump_everywhere(const leat__lmdb_map *map,
+                            const leat__lmdb_index *index)
+{
+    static leat__lmdb_walker walker, straight;
+    leat__lmdb_entry entry, expected;
+    leat__lmdb_node node;
+    uint64_t address, page, other;
+    int64_t n = index->count, step = n / 300 + 1;
+    int got;
+    leat__lmdb_walker_init(&walker, map);
+    for (int64_t i = 0; i < n; i += step) {
+        int64_t to = (i * 7919) % n;
+        ck_assert_int_eq(leat__lmdb_index_read(index, to, &expected), LEAT_OK);
+        leat__lmdb_walker_jump(&walker, to, index->address[to]);
+        ck_assert_int_eq(leat__lmdb_walker_next(&walker, &entry, 1, &got), 0);
+        ck_assert_ptr_eq(entry.key, expected.key);
+        ck_assert_int_eq(entry.record, to);
+        leat__lmdb_walker_jump(&walker, to, index->address[to]);
+        leat__lmdb_walker_fetch(&walker);
+        ck_assert_int_eq(
+            leat__lmdb_walker_addresses(&walker, &address, 1, &got), 0);
+        ck_assert_uint_eq(address, index->address[to]);
+        leat__lmdb_walker_jump(&walker, to, index->address[to]);
+        ck_assert_int_eq(leat__lmdb_walker_node(&walker, &node), 0);
+        ck_assert_ptr_eq(node.key, expected.key);
+        leat__lmdb_walker_jump(&walker, n - 1, index->address[n - 1]);
+        ck_assert_int_eq(leat__lmdb_walker_seek(&walker, to), 0);
+        ck_assert_int_eq(leat__lmdb_walker_node(&walker, &node), 0);
+        ck_assert_ptr_eq(node.key, expected.key);
+        leat__lmdb_walker_jump(&walker, to, index->address[to]);
+        leat__lmdb_walker_init(&straight, map);
+        ck_assert_int_eq(leat__lmdb_walker_seek(&straight, to), 0);
+        leat__lmdb_walker_raise(&walker, 0);
+        ck_assert_int_eq(walker.leaves, straight.leaves);
+        int status = leat__lmdb_walker_page(&straight, &other);
+        ck_assert_int_eq(leat__lmdb_walker_page(&walker, &page), status);
+        if (!status)
+            ck_assert_uint_eq(page, other);
+    }
+    leat__lmdb_walker_init(&walker, map);
+    leat__lmdb_walker_jump(&walker, n, 0);
+    ck_assert_int_eq(leat__lmdb_walker_node(&walker, &node), LEAT_END);
+}
+
 static void check_ends(const leat__lmdb_map *map, const leat__lmdb_index *index)
 {
     leat__lmdb_entry entry;
@@ -142,8 +187,10 @@ static void check_database(const char *directory)
     compare(directory, &map, index, 7);
     compare(directory, &map, index, 64);
     check_ends(&map, index);
-    if (index->count)
+    if (index->count) {
         seek_everywhere(&map, index);
+        jump_everywhere(&map, index);
+    }
     leat__lmdb_index_destroy(index);
     free(bytes);
 }

@@ -1,17 +1,13 @@
 /*
  * Samples are views into the snapshot's map; only labels and scattered floats
- * are in their buffers.
- *
- * next walks: it defers every sample with the address of its record, which
- * materialize looks up, checks and parses on any thread. If the file is not in
- * memory, next has the kernel read ahead of the walk and awaits the values of
- * the samples that it returns, so that their users do not block. The operations
- * by record number are lmdb_random_access.c's.
+ * are in their buffers. The operations that read records one after another are
+ * lmdb_in_order.c's, those by record number lmdb_random_access.c's.
  */
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "readers/file_list.h"
+#include "readers/lmdb/lmdb_in_order.h"
 #include "readers/lmdb/lmdb_random_access.h"
 #include "readers/lmdb/lmdb_reader.h"
 
@@ -20,117 +16,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The most records that one call of next walks over, */
-#define WALKED_MAX 256
-/* and whose values it awaits. */
-#define AWAITED_MAX 32
+/* The most bytes of an index that a walk makes, and its part of max_memory. */
+#define NOTES_MAX ((int64_t)32 << 20)
+#define NOTES_PART 8
 
 /* The most bytes of a value that a revision looks at. */
 #define VALUE_HASHED 4096
 
 /* Records that a seek steps over between two read-ahead calls. */
 #define STRIDE 1024
-
-/* Awaits the values of records that the walk has reached. */
-static int await(leat__lmdb_reader *lmdb, const leat__lmdb_entry entries[],
-                 int n)
-{
-    leat__span spans[AWAITED_MAX];
-    for (int i = 0; i < n; i++) {
-        spans[i].offset = (size_t)(entries[i].value - lmdb->map->base);
-        spans[i].bytes = entries[i].value_size;
-    }
-    int status = leat__mapped_file_await(&lmdb->storage->file, spans, n);
-    return status ? leat__lmdb_reader_bad_record(lmdb, &entries[0], status)
-                  : LEAT_OK;
-}
-
-static void defer(leat_sample *sample, int64_t record, uint64_t address)
-{
-    sample->locator = (leat_locator){record, address};
-    sample->deferred = 1;
-}
-
-/* From cold storage only wanted records are taken: all of them are awaited. */
-__attribute__((noinline)) static int
-walk_cold(leat__lmdb_reader *lmdb, leat_sample *const out[], int n, int *got)
-{
-    leat__lmdb_entry entries[AWAITED_MAX];
-    int walked = 0;
-    int status = leat__lmdb_walker_next(
-        &lmdb->walker, entries, n < AWAITED_MAX ? n : AWAITED_MAX, &walked);
-    if (!status)
-        status = await(lmdb, entries, walked);
-    if (status)
-        return status;
-    for (int i = 0; i < walked; i++)
-        defer(out[i], entries[i].record, entries[i].address);
-    *got = walked;
-    return LEAT_OK;
-}
-
-static int walk_warm(leat__lmdb_reader *lmdb, leat_sample *const out[], int n,
-                     int *got)
-{
-    uint64_t addresses[WALKED_MAX];
-    int64_t record = lmdb->walker.record;
-    int walked = 0;
-    lmdb->walker.fetches = true;
-    if (!pthread_equal(lmdb->walked_by, pthread_self())) {
-        lmdb->walked_by = pthread_self();
-        leat__lmdb_walker_fetch(&lmdb->walker);
-    }
-    int status = leat__lmdb_walker_addresses(
-        &lmdb->walker, addresses, n < WALKED_MAX ? n : WALKED_MAX, &walked);
-    for (int i = 0; i < walked; i++)
-        defer(out[i], record + i, addresses[i]);
-    *got = walked;
-    return status;
-}
-
-static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
-                     int *got)
-{
-    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int status = leat__lmdb_reader_check_running(lmdb);
-    if (status)
-        return status;
-    leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
-    leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
-    return lmdb->readahead.is_cold ? walk_cold(lmdb, out, n, got)
-                                   : walk_warm(lmdb, out, n, got);
-}
-
-static int read_address(const leat__lmdb_reader *lmdb, leat_sample *sample)
-{
-    leat__lmdb_node node;
-    const leat_locator *locator = &sample->locator;
-    int status = leat__lmdb_map_node_at(lmdb->map, locator->where, &node);
-    if (!status)
-        status = leat__lmdb_map_overflow(lmdb->map, &node);
-    if (status)
-        return status;
-    const leat__lmdb_entry entry = {.record = locator->record,
-                                    .key = node.key,
-                                    .key_size = node.key_size,
-                                    .value = node.value,
-                                    .value_size = node.value_size};
-    return leat__lmdb_reader_fill(lmdb, &entry, sample);
-}
-
-static int lmdb_materialize(leat_reader *reader, leat_sample *const out[],
-                            int n, int *got)
-{
-    const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
-    int done = 0;
-    int status = leat__lmdb_reader_check_running(lmdb);
-    while (!status && done < n) {
-        status = read_address(lmdb, out[done]);
-        done += !status;
-    }
-    *got = done;
-    return status;
-}
 
 static int lmdb_may_block(leat_reader *reader)
 {
@@ -316,7 +210,8 @@ static int lmdb_restore(leat_reader *reader, leat_token *token)
 static int64_t lmdb_memory(leat_reader *reader)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    return leat__lmdb_snapshot_index_bytes(lmdb->snapshot);
+    return leat__lmdb_snapshot_index_bytes(lmdb->snapshot) +
+           atomic_load_explicit(&lmdb->notes_bytes, memory_order_relaxed);
 }
 
 static void lmdb_cancel(leat_reader *reader)
@@ -328,6 +223,7 @@ static void lmdb_cancel(leat_reader *reader)
 static void lmdb_close(leat_reader *reader)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    leat__lmdb_index_destroy(lmdb->notes);
     leat__lmdb_snapshot_close(lmdb->snapshot);
     leat__free(lmdb->path);
     leat__free(lmdb);
@@ -337,11 +233,11 @@ static const leat_reader_ops lmdb_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "lmdb",
     .fields = leat__lmdb_reader_fields,
-    .next = lmdb_next,
+    .next = leat__lmdb_reader_next,
     .seek = lmdb_seek,
     .cancel = lmdb_cancel,
     .close = lmdb_close,
-    .materialize = lmdb_materialize,
+    .materialize = leat__lmdb_reader_materialize,
     .count = lmdb_count,
     .read_at = leat__lmdb_reader_read_at,
     .skip = lmdb_skip,
@@ -373,6 +269,9 @@ static void take_options(leat__lmdb_reader *lmdb, const leat_open *open,
                       ? leat_args_number(args, "drop_behind") != 0
                       : open->drop_behind;
     *kept = value_or(leat_args_number(args, "keep_behind"), LEAT__KEEP_BEHIND);
+    lmdb->notes_most = NOTES_MAX;
+    if (open->max_memory > 0 && open->max_memory / NOTES_PART < NOTES_MAX)
+        lmdb->notes_most = open->max_memory / NOTES_PART;
 }
 
 /* Starts read-ahead and drop-behind at the beginning of the walk. */

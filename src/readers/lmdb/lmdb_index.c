@@ -1,6 +1,8 @@
 #include "readers/lmdb/lmdb_index.h"
 #include "base/memory.h"
 
+#include <string.h>
+
 /* Records between two read-ahead calls. */
 #define STRIDE 1024
 
@@ -24,19 +26,44 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
     }
 }
 
+/* The number of entries was checked against the number of pages. */
+int64_t leat__lmdb_index_bytes(const leat__lmdb_map *map)
+{
+    return (int64_t)(sizeof(leat__lmdb_index) +
+                     map->meta.entries * sizeof(uint64_t));
+}
+
+leat__lmdb_index *leat__lmdb_index_begin(const leat__lmdb_map *map)
+{
+    leat__lmdb_index *index = leat__alloc((size_t)leat__lmdb_index_bytes(map));
+    if (index) {
+        index->map = map;
+        index->count = 0;
+    }
+    return index;
+}
+
+bool leat__lmdb_index_note(leat__lmdb_index *index, int64_t record,
+                           const uint64_t addresses[], int n)
+{
+    int64_t known = index->count - record;
+    if (known >= 0 && known < n) {
+        memcpy(index->address + index->count, addresses + known,
+               (size_t)(n - known) * sizeof(addresses[0]));
+        index->count = record + n;
+    }
+    return (uint64_t)index->count == index->map->meta.entries;
+}
+
 int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
                             leat__lmdb_readahead *ahead)
 {
-    /* The number of entries was checked against the number of pages. */
-    size_t count = (size_t)map->meta.entries;
-    leat__lmdb_index *index =
-        leat__alloc(sizeof(*index) + count * sizeof(index->address[0]));
+    leat__lmdb_index *index = leat__lmdb_index_begin(map);
     leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
     int status = LEAT_ENOMEM;
     if (!index || !walker)
         goto fail;
-    index->map = map;
-    index->count = (int64_t)count;
+    index->count = (int64_t)map->meta.entries;
     leat__lmdb_walker_init(walker, map);
     status = fill(index, walker, ahead);
     if (status)

@@ -17,7 +17,23 @@ typedef struct leat__lmdb_index {
  */
 int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
                             leat__lmdb_readahead *ahead);
-void leat__lmdb_index_destroy(leat__lmdb_index *index);
+void leat__lmdb_index_destroy(leat__lmdb_index *index); /* takes NULL */
+
+/*
+ * An index that a walk fills on its way, whose `count` is that of the records
+ * noted so far. NULL: no memory. Owned by the caller.
+ */
+leat__lmdb_index *leat__lmdb_index_begin(const leat__lmdb_map *map);
+
+/*
+ * Notes the addresses of `n` records from `record` on, as far as they follow
+ * those noted before. Returns whether all records of the map are noted.
+ */
+bool leat__lmdb_index_note(leat__lmdb_index *index, int64_t record,
+                           const uint64_t addresses[], int n);
+
+/* The bytes that an index of all records takes. */
+int64_t leat__lmdb_index_bytes(const leat__lmdb_map *map);
 
 /* The record of that number, in [0, count). Thread safety: any thread. */
 int leat__lmdb_index_read(const leat__lmdb_index *index, int64_t record,

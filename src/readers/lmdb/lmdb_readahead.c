@@ -64,6 +64,8 @@ static size_t next_offset(const leat__lmdb_map *map,
 {
     const leat__lmdb_page *leaf = &walk->leaf;
     leat__lmdb_node node;
+    if (walk->is_ahead)
+        return (size_t)(walk->next >> 16) * map->meta.page_size;
     if (leaf->count == 0)
         return 0;
     uint32_t slot = walk->slot < leaf->count ? walk->slot : leaf->count - 1;

@@ -28,7 +28,9 @@ typedef struct leat__lmdb_reader {
     atomic_bool cancelled;
     atomic_bool advised; /* advise is called before read_at */
     _Atomic int64_t
-        unprobed; /* records to read before the next residency probe */
+        unprobed;       /* records to read before the next residency probe */
+    int64_t notes_most; /* bytes that the walk's notes may take */
+    _Atomic int64_t notes_bytes;
     atomic_bool logged_drops; /* that drop_behind has no effect was logged */
 
     /* Used by one caller at a time. */
@@ -36,7 +38,8 @@ typedef struct leat__lmdb_reader {
     int nspec; /* 0: unknown yet */
     /* Written by a walk: on a cache line apart from what all threads read. */
     _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
-    pthread_t walked_by; /* the latest caller of next */
+    pthread_t walked_by;     /* the latest caller of next */
+    leat__lmdb_index *notes; /* of the walk, until it has noted all; or NULL */
     leat__lmdb_readahead readahead;
     leat__lmdb_drop_behind drop_behind;
 } leat__lmdb_reader;

@@ -278,11 +278,26 @@ int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
     return status;
 }
 
+const leat__lmdb_index *
+leat__lmdb_snapshot_known_index(leat__lmdb_snapshot *snapshot)
+{
+    return atomic_load_explicit(&snapshot->index, memory_order_acquire);
+}
+
+void leat__lmdb_snapshot_give_index(leat__lmdb_snapshot *snapshot,
+                                    leat__lmdb_index *index)
+{
+    pthread_mutex_lock(&snapshot->index_lock);
+    if (atomic_load_explicit(&snapshot->index, memory_order_relaxed))
+        leat__lmdb_index_destroy(index);
+    else
+        atomic_store_explicit(&snapshot->index, index, memory_order_release);
+    pthread_mutex_unlock(&snapshot->index_lock);
+}
+
 int64_t leat__lmdb_snapshot_index_bytes(leat__lmdb_snapshot *snapshot)
 {
-    const leat__lmdb_index *index =
-        atomic_load_explicit(&snapshot->index, memory_order_acquire);
-    return index ? (int64_t)(sizeof(*index) +
-                             (size_t)index->count * sizeof(index->address[0]))
-                 : 0;
+    return leat__lmdb_snapshot_known_index(snapshot)
+               ? leat__lmdb_index_bytes(&snapshot->map)
+               : 0;
 }

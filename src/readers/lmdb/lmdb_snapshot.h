@@ -46,6 +46,17 @@ leat__lmdb_snapshot_storage(const leat__lmdb_snapshot *snapshot);
 int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
                               const leat__lmdb_index **out);
 
+/* The index, if there is one by now; or NULL. Any thread. */
+const leat__lmdb_index *
+leat__lmdb_snapshot_known_index(leat__lmdb_snapshot *snapshot);
+
+/*
+ * Makes a complete index, which is the snapshot's from now on, its index, if it
+ * has none yet. Any thread.
+ */
+void leat__lmdb_snapshot_give_index(leat__lmdb_snapshot *snapshot,
+                                    leat__lmdb_index *index);
+
 /* The index's memory; 0 before there is one. Any thread. */
 int64_t leat__lmdb_snapshot_index_bytes(leat__lmdb_snapshot *snapshot);
 

@@ -16,6 +16,7 @@ void leat__lmdb_walker_init(leat__lmdb_walker *walker,
     walker->slot = 0;
     walker->levels = map->meta.depth - 1;
     walker->branches = 0;
+    walker->is_ahead = false;
     walker->is_inside = false;
     walker->fetches = false;
     walker->last_key = NULL;
@@ -32,6 +33,25 @@ static int fail(leat__lmdb_walker *walker, int status)
 static int fail_again(const leat__lmdb_walker *walker)
 {
     return leat_error(walker->failure, "%s", walker->failure_line);
+}
+
+static int seek(leat__lmdb_walker *walker, int64_t index);
+
+/* Opens the pages that a jump passed by. */
+__attribute__((noinline)) static int arrive(leat__lmdb_walker *walker)
+{
+    int64_t record = walker->record;
+    leat__lmdb_walker_init(walker, walker->map);
+    int status = seek(walker, record);
+    return status < 0 ? fail(walker, status) : LEAT_OK;
+}
+
+/* Before each step. */
+static inline int begin(leat__lmdb_walker *walker)
+{
+    if (walker->failure)
+        return fail_again(walker);
+    return walker->is_ahead ? arrive(walker) : LEAT_OK;
 }
 
 /* Opens a leaf whose records do not exceed the meta page's number. */
@@ -150,6 +170,8 @@ static void fetch_leaves(const leat__lmdb_walker *walker)
 
 void leat__lmdb_walker_fetch(const leat__lmdb_walker *walker)
 {
+    if (walker->is_ahead)
+        return;
     for (uint32_t i = 0; i <= HEADERS_AHEAD; i++)
         fetch_header(walker, i);
     for (uint32_t i = 0; i <= NODES_AHEAD; i++)
@@ -222,10 +244,11 @@ static int finish(leat__lmdb_walker *walker, int status, int done, int *got)
 int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
                            int n, int *got)
 {
-    int done = 0, status = LEAT_OK;
+    int done = 0;
+    int status = begin(walker);
     *got = 0;
-    if (walker->failure)
-        return fail_again(walker);
+    if (status)
+        return status;
     while (done < n) {
         leat__lmdb_node node;
         if ((status = next_node(walker, &node)) ||
@@ -242,10 +265,11 @@ int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
 int leat__lmdb_walker_addresses(leat__lmdb_walker *walker, uint64_t out[],
                                 int n, int *got)
 {
-    int done = 0, status = LEAT_OK;
+    int done = 0;
+    int status = begin(walker);
     *got = 0;
-    if (walker->failure)
-        return fail_again(walker);
+    if (status)
+        return status;
     while (done < n) {
         leat__lmdb_node node;
         if ((status = next_node(walker, &node)))
@@ -258,9 +282,10 @@ int leat__lmdb_walker_addresses(leat__lmdb_walker *walker, uint64_t out[],
 
 int leat__lmdb_walker_node(leat__lmdb_walker *walker, leat__lmdb_node *out)
 {
-    if (walker->failure)
-        return fail_again(walker);
-    int status = next_node(walker, out);
+    int status = begin(walker);
+    if (status)
+        return status;
+    status = next_node(walker, out);
     if (status)
         return status < 0 ? fail(walker, status) : status;
     step(walker);
@@ -269,6 +294,8 @@ int leat__lmdb_walker_node(leat__lmdb_walker *walker, leat__lmdb_node *out)
 
 void leat__lmdb_walker_raise(leat__lmdb_walker *walker, int up)
 {
+    if (walker->is_ahead)
+        (void)arrive(walker);
     walker->levels -= up;
     if (walker->branches > walker->levels)
         walker->branches = walker->levels;
@@ -276,9 +303,10 @@ void leat__lmdb_walker_raise(leat__lmdb_walker *walker, int up)
 
 int leat__lmdb_walker_page(leat__lmdb_walker *walker, uint64_t *out)
 {
-    if (walker->failure)
-        return fail_again(walker);
-    int status = find_leaf(walker, out);
+    int status = begin(walker);
+    if (status)
+        return status;
+    status = find_leaf(walker, out);
     if (status)
         return status < 0 ? fail(walker, status) : status;
     walker->leaves++;
@@ -328,7 +356,7 @@ int leat__lmdb_walker_seek(leat__lmdb_walker *walker, int64_t index)
         return leat_error(
             LEAT_EINVAL, "%s: record %lld is out of range: there are %llu",
             map->name, (long long)index, (unsigned long long)map->meta.entries);
-    if (walker->failure || index < walker->record)
+    if (walker->failure || walker->is_ahead || index < walker->record)
         leat__lmdb_walker_init(walker, map);
     int status = seek(walker, index);
     return status < 0 ? fail(walker, status) : LEAT_OK;

@@ -32,6 +32,8 @@ typedef struct leat__lmdb_walker {
     size_t last_key_size;
     uint32_t slot; /* of the next record in the leaf */
     int branches;  /* open branches */
+    bool is_ahead; /* it jumped: the pages are still to be opened */
+    uint64_t next; /* then, the address of the next record; 0: none */
 
     const leat__lmdb_map *map;
     int levels;     /* of branches above the walked level */
@@ -67,6 +69,19 @@ int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
 /* The same for the addresses of records (see leat__lmdb_node). */
 int leat__lmdb_walker_addresses(leat__lmdb_walker *walker, uint64_t out[],
                                 int n, int *got);
+
+/*
+ * Positions the walker before record `record`, from 0 to the number of records,
+ * which is at `address`, or 0 where there is none. Touches no page: the step
+ * after it opens them, and reports what is wrong with them.
+ */
+static inline void leat__lmdb_walker_jump(leat__lmdb_walker *walker,
+                                          int64_t record, uint64_t address)
+{
+    walker->record = record;
+    walker->next = address;
+    walker->is_ahead = true;
+}
 
 /*
  * Prefetches the walk's next leaves into this core's cache. Called when another
