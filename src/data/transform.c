@@ -4,6 +4,7 @@
 #include "base/option_list.h"
 #include "base/options.h"
 #include "base/random.h"
+#include "base/streaming_copy.h"
 #include "data/cast.h"
 #include "data/mean.h"
 #include "data/transform_option_table.h"
@@ -381,6 +382,14 @@ int leat__transform_apply(const leat__transform *transform,
     return status;
 }
 
+/* Whether the crop is the image's bytes as they are. */
+static bool is_whole(const leat__transform_image *image, const int shape[3],
+                     leat_layout layout)
+{
+    return image->height == shape[1] && image->width == shape[2] &&
+           (image->layout == layout || shape[0] == 1);
+}
+
 int leat__transform_crop(const leat__transform *transform,
                          const leat__transform_image *image, const int shape[3],
                          leat_layout layout, void *crop,
@@ -403,9 +412,14 @@ int leat__transform_crop(const leat__transform *transform,
                                      .height = shape[1],
                                      .width = shape[2],
                                      .scale = 1};
-    leat__transform_image whole = *image;
-    whole.mirror = 0;
-    leat__transform_top(transform->kernels, &job, &whole, crop);
+    leat__transform_image plain = *image;
+    plain.mirror = 0;
+    if (is_whole(image, shape, layout))
+        leat__streaming_copy(crop, image->pixels,
+                             (size_t)shape[0] * (size_t)shape[1] *
+                                 (size_t)shape[2]);
+    else
+        leat__transform_top(transform->kernels, &job, &plain, crop);
     *choice = (leat_device_choice){.h_off = image->h_off,
                                    .w_off = image->w_off,
                                    .mirror = image->mirror != 0};

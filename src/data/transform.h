@@ -89,8 +89,9 @@ leat__row_convert *leat__transform_row(const leat__transform *transform,
 /*
  * As leat__transform_apply as far as the CPU goes when a device does the rest:
  * the uint8 crop into `crop`, in `layout`, and what was chosen for it. The
- * image is of uint8. Errors as of leat__transform_apply. Thread safety: any
- * thread.
+ * image is of uint8. Its bytes may be there for other threads only after
+ * leat__streaming_copy_end. Errors as of leat__transform_apply. Thread safety:
+ * any thread.
  */
 int leat__transform_crop(const leat__transform *transform,
                          const leat__transform_image *image, const int shape[3],

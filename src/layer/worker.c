@@ -1,6 +1,7 @@
 #include "layer/worker.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/streaming_copy.h"
 #include "base/trace.h"
 #include "layer/tops/variable_tops.h"
 
@@ -237,9 +238,11 @@ int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
         n += batch->size - batch->valid;
     leat__chunk_recycle(chunk);
     leat__data_reader_give(worker->options->reader, chunk);
-    /* A copy from pageable memory may be over only when the call is. */
-    if (!batch->slab->device->ops->unified)
+    if (!batch->slab->device->ops->unified) {
+        /* A copy from pageable memory may be over only when the call is. */
         set_activity(worker, LEAT__COPYING);
+        leat__streaming_copy_end();
+    }
     held_up += leat__device_queues_complete(worker->queues, batch, n);
     set_activity(worker, LEAT__IDLE);
     int64_t end = leat__clock_now();
