@@ -13,6 +13,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -145,10 +146,20 @@ void leat__thread_restore_cancel(int before)
     (void)pthread_setcancelstate(before, NULL);
 }
 
+static atomic_int pretended_cores;
+
+void leat__thread_pretend_cores(int n)
+{
+    atomic_store(&pretended_cores, n);
+}
+
 int leat__thread_cores(void)
 {
     cpu_set_t set;
-    int cores = 1;
+    int cores = atomic_load(&pretended_cores);
+    if (cores > 0)
+        return cores;
+    cores = 1;
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         cores = CPU_COUNT(&set);
     int quota = leat__cgroup_cores("/proc/self/cgroup", "/sys/fs/cgroup");
@@ -185,7 +196,7 @@ int64_t leat__thread_sleep_count(void)
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
 }
 
-static void pause_processor(void)
+void leat__thread_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -197,7 +208,7 @@ void leat__mutex_lock_spinning(pthread_mutex_t *mutex)
     for (int i = 0; i < SPINS; i++) {
         if (pthread_mutex_trylock(mutex) == 0)
             return;
-        pause_processor();
+        leat__thread_pause();
     }
     pthread_mutex_lock(mutex);
 }

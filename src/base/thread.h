@@ -58,6 +58,9 @@ void leat__thread_restore_cancel(int before);
 /* Cores that this process may use, by affinity and cgroup quota; at least 1. */
 int leat__thread_cores(void);
 
+/* For tests: as if there were so many; 0: those there are. */
+void leat__thread_pretend_cores(int n);
+
 /* The number of voluntary context switches of the calling thread so far. */
 int64_t leat__thread_sleep_count(void);
 
@@ -74,6 +77,9 @@ void leat__thread_use_batch_scheduling(void);
  * more.
  */
 int leat__mutex_init(pthread_mutex_t *mutex);
+
+/* What a loop that waits for another core does between two looks. */
+void leat__thread_pause(void);
 
 /*
  * Locks a mutex that is held for a microsecond or two: spins that long before

@@ -85,10 +85,9 @@ int leat__device_copy_init(leat__device_copy *copy, leat_device *device,
                            const leat_transformer *transformer,
                            const leat__batch_shape *shape)
 {
+    int status = LEAT_OK;
     copy->device = device;
-    int status = leat__mutex_init(&copy->lock);
-    copy->has_lock = !status;
-    if (!status && !device->ops->unified) {
+    if (!device->ops->unified) {
         status = device->ops->stream_create(device, &copy->copies);
         copy->has_copies = !status;
     }
@@ -107,24 +106,20 @@ void leat__device_copy_finish(leat__device_copy *copy)
         device->ops->stream_destroy(device, copy->transforms);
     if (copy->has_copies)
         device->ops->stream_destroy(device, copy->copies);
-    if (copy->has_lock)
-        pthread_mutex_destroy(&copy->lock);
 }
 
 /*
  * A thread begins (1) or ends (-1) to wait for a copy, or to be in the call
  * that makes one. Threads relieve each other, so that there may be somebody all
- * the time: finished copies count at once.
+ * the time: finished copies count at once. Two changes at one moment may take
+ * each other's nanoseconds; a lock would make threads wait for each other.
  */
 static void note_waiter(leat__device_copy *copy, int change)
 {
-    pthread_mutex_lock(&copy->lock);
     int64_t now = leat__clock_now();
-    if (copy->waiters > 0)
-        leat__counter_add(&copy->busy, now - copy->since);
-    copy->since = now;
-    copy->waiters += change;
-    pthread_mutex_unlock(&copy->lock);
+    int64_t since = atomic_exchange(&copy->since, now);
+    if (atomic_fetch_add(&copy->waiters, change) > 0 && now > since)
+        leat__counter_add(&copy->busy, now - since);
 }
 
 /*
@@ -145,12 +140,16 @@ static int enqueue_copy(leat__device_copy *copy, leat__batch *batch)
     if (status)
         return status;
     leat__trace_begin(LEAT__SPAN_UPLOAD);
-    note_waiter(copy, 1);
+    /* From pinned memory the call only enqueues. */
+    bool is_copying = batch->slab->is_pageable;
+    if (is_copying)
+        note_waiter(copy, 1);
     status = device->ops->copy(
         device, (char *)batch->slab->device_memory + batch->offset,
         (char *)batch->slab->host + batch->offset, batch->shape.bytes,
         LEAT_COPY_TO_DEVICE, copy->copies);
-    note_waiter(copy, -1);
+    if (is_copying)
+        note_waiter(copy, -1);
     leat__trace_end();
     return status;
 }

@@ -30,12 +30,9 @@ typedef struct leat__device_copy {
     /* read by anybody */
     atomic_int_fast64_t batches; /* uploaded */
     atomic_int_fast64_t bytes;
-    atomic_int_fast64_t busy; /* nanoseconds */
-    bool has_lock;
-    pthread_mutex_t lock;
-    /* protected by lock */
-    int waiters;   /* threads that wait for copies, or make one */
-    int64_t since; /* the time up to which they are counted */
+    atomic_int_fast64_t busy;  /* nanoseconds */
+    atomic_int waiters;        /* threads that wait for copies, or make one */
+    atomic_int_fast64_t since; /* the time up to which they are counted */
 } leat__device_copy;
 
 /*

@@ -167,11 +167,16 @@ static int init_order(leat__device_queues *queues)
     int status = leat__event_count_init(&queues->room);
     if (status)
         goto fail_finished;
-    status = leat__mutex_init(&queues->lock);
+    status = leat__event_count_init(&queues->done);
     if (status)
         goto fail_room;
+    status = leat__mutex_init(&queues->lock);
+    if (status)
+        goto fail_done;
     return LEAT_OK;
 
+fail_done:
+    leat__event_count_finish(&queues->done);
 fail_room:
     leat__event_count_finish(&queues->room);
 fail_finished:
@@ -186,10 +191,13 @@ int leat__device_queues_init(leat__device_queues *queues,
 {
     memset(queues, 0, sizeof(*queues));
     queues->capacity = n * options->batches;
+    queues->has_thread = options->has_thread;
+    queues->uploader.owner = options->owner;
     int status = init_order(queues);
     if (status)
         return status;
-    queues->queue = leat__alloc_zero((size_t)n, sizeof(*queues->queue));
+    queues->queue =
+        leat__alloc_aligned_zero((size_t)n * sizeof(*queues->queue));
     if (!queues->queue)
         return LEAT_ENOMEM;
     queues->n = n;
@@ -202,10 +210,12 @@ void leat__device_queues_finish(leat__device_queues *queues)
 {
     if (!queues->finished)
         return;
+    leat__thread_join(&queues->uploader);
     for (int i = 0; i < queues->n; i++)
         finish_queue(&queues->queue[i]);
     leat__free(queues->queue);
     pthread_mutex_destroy(&queues->lock);
+    leat__event_count_finish(&queues->done);
     leat__event_count_finish(&queues->room);
     leat__free(queues->finished);
 }
@@ -301,7 +311,8 @@ static void end_locked(leat__device_queues *queues, int status,
         leat__queue_close(queues->queue[i].ready);
 }
 
-static void make_ready_locked(leat__device_queues *queues, leat__batch *batch)
+/* By one thread at a time. */
+static void make_ready(leat__device_queues *queues, leat__batch *batch)
 {
     leat__device_queue *queue = leat__device_queues_of(queues, batch->number);
     if (batch->failed < 0) {
@@ -316,22 +327,88 @@ static void make_ready_locked(leat__device_queues *queues, leat__batch *batch)
     /* Only a closed queue refuses it. From now on it is the caller's. */
     (void)leat__queue_push(queue->ready, batch);
     if (status && status != LEAT_EDATA)
-        end_locked(queues, status, line);
+        leat__device_queues_end(queues, status, line);
+}
+
+/* A batch that comes next, which the caller makes ready; or NULL. */
+static leat__batch *next_locked(leat__device_queues *queues)
+{
+    leat__batch **place = &queues->finished[queues->next % queues->capacity];
+    leat__batch *batch = queues->ended ? NULL : *place;
+    if (batch) {
+        *place = NULL;
+        queues->next++;
+    }
+    return batch;
+}
+
+/* One thread does; it takes along what others finish meanwhile. */
+static void make_all_ready(leat__device_queues *queues)
+{
+    leat__batch *batch;
+    leat__mutex_lock_spinning(&queues->lock);
+    bool is_other = queues->is_uploading;
+    queues->is_uploading = true;
+    while (!is_other && (batch = next_locked(queues)) != NULL) {
+        pthread_mutex_unlock(&queues->lock);
+        make_ready(queues, batch);
+        leat__mutex_lock_spinning(&queues->lock);
+    }
+    queues->is_uploading = is_other;
+    pthread_mutex_unlock(&queues->lock);
 }
 
 static void complete(leat__device_queues *queues, leat__batch *done)
 {
-    int capacity = queues->capacity;
-    pthread_mutex_lock(&queues->lock);
-    queues->finished[done->number % capacity] = done;
-    leat__batch *batch;
-    while (!queues->ended &&
-           (batch = queues->finished[queues->next % capacity]) != NULL) {
-        queues->finished[queues->next % capacity] = NULL;
-        queues->next++;
-        make_ready_locked(queues, batch);
-    }
+    leat__mutex_lock_spinning(&queues->lock);
+    queues->finished[done->number % queues->capacity] = done;
+    atomic_fetch_add(&queues->nfinished, 1);
     pthread_mutex_unlock(&queues->lock);
+    if (queues->has_thread)
+        leat__event_count_wake_one(&queues->done);
+    else
+        make_all_ready(queues);
+}
+
+/* Nanoseconds for which the thread that uploads looks for a batch before it
+ * sleeps: as long as it would take to wake. */
+enum { SPIN = 100000 };
+
+static void await_finished(const leat__device_queues *queues, int known)
+{
+    int64_t end = leat__clock_now() + SPIN;
+    while (atomic_load_explicit(&queues->nfinished, memory_order_relaxed) ==
+               known &&
+           leat__clock_now() < end)
+        leat__thread_pause();
+}
+
+/*
+ * What the driver keeps of streams moves from core to core with the threads
+ * that call it: beside an H200 an upload took 72 us among 15 workers, and 12 to
+ * 20 in one thread.
+ */
+static void *upload(void *argument)
+{
+    leat__device_queues *queues = argument;
+    int status = LEAT_OK;
+    while (!status) {
+        int64_t ticket = leat__event_count_ticket(&queues->done);
+        int known = atomic_load(&queues->nfinished);
+        atomic_store(&queues->is_copying, true);
+        make_all_ready(queues);
+        atomic_store(&queues->is_copying, false);
+        await_finished(queues, known);
+        status = leat__event_count_wait(&queues->done, ticket, LEAT__FOREVER);
+    }
+    return NULL;
+}
+
+int leat__device_queues_start(leat__device_queues *queues)
+{
+    return queues->has_thread ? leat__thread_start(&queues->uploader,
+                                                   "leat-copy", upload, queues)
+                              : LEAT_OK;
 }
 
 int64_t leat__device_queues_complete(leat__device_queues *queues,
@@ -370,55 +447,8 @@ void leat__device_queues_close(leat__device_queues *queues)
     if (!queues->finished)
         return;
     leat__event_count_close(&queues->room);
+    leat__event_count_close(&queues->done);
     for (int i = 0; i < queues->n; i++)
         if (queues->queue[i].ready)
             leat__queue_close(queues->queue[i].ready);
-}
-
-/* The memory of `batches` of them, and the extra memory of grown ones. */
-static leat_memory_stats measure(const leat__device_queue *queue,
-                                 int64_t batches)
-{
-    int64_t n = queue->n > 0 ? queue->n : 1;
-    int64_t shared = queue->slab_bytes / n * batches;
-    int64_t tops = queue->top_bytes / n * batches;
-    int64_t pageable = queue->is_pageable ? shared : 0;
-    int64_t bytes = queue->is_pageable ? 0 : shared;
-    for (int i = 0; i < queue->n; i++) {
-        bytes += atomic_load(&queue->batch[i].own_bytes);
-        pageable += atomic_load(&queue->batch[i].own_pageable);
-        tops += atomic_load(&queue->batch[i].own_tops);
-    }
-    if (queue->device->ops->unified)
-        return (leat_memory_stats){.host = bytes};
-    /* What blobs have the host read of tops that the device computed. */
-    const leat__host_tally *tally = queue->tally;
-    return (leat_memory_stats){
-        .pinned = bytes + (tally ? atomic_load(&tally->pinned) : 0),
-        .pageable = pageable + (tally ? atomic_load(&tally->pageable) : 0),
-        .device = bytes + pageable + tops + (int64_t)queue->copy.mean_bytes,
-    };
-}
-
-void leat__device_queue_stats(const leat__device_queue *queue,
-                              leat_stats *stats)
-{
-    const leat_device_ops *ops = queue->device->ops;
-    stats->device_node = ops->numa_node ? ops->numa_node(queue->device) : -1;
-    stats->host_node = queue->host_node;
-    stats->batches_in_use = atomic_load(&queue->circulating);
-    stats->grown_batches = 0;
-    for (int i = 0; i < queue->n; i++)
-        stats->grown_batches += atomic_load(&queue->batch[i].growths);
-    stats->memory = measure(queue, queue->n);
-    /* What went into circulation stays there. */
-    stats->peak = measure(queue, stats->batches_in_use);
-    if (ops->unified)
-        return;
-    stats->stage[stats->nstages++] = (leat_stage_stats){
-        .name = "copy",
-        .items = atomic_load(&queue->copy.batches),
-        .bytes = atomic_load(&queue->copy.bytes),
-        .busy = leat__counter_seconds(&queue->copy.busy),
-    };
 }

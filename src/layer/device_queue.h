@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "layer/device_copy.h"
 #include "layer/wakeup.h"
 
@@ -30,6 +31,8 @@ typedef struct leat__device_queue_options {
     bool is_variable;  /* some tops are */
     int batches;       /* of a device: prefetch, and the one its caller holds */
     int circulating;   /* batches in use from the start; the rest as needed */
+    bool has_thread;   /* one thread uploads, not the workers */
+    const void *owner; /* whom that works for */
 } leat__device_queue_options;
 
 typedef struct leat__device_queue {
@@ -49,9 +52,9 @@ typedef struct leat__device_queue {
     atomic_bool was_full;    /* workers ran out of batches since it grew last */
     atomic_int circulating;  /* batches in use; the caller's, read by anybody */
     pthread_mutex_t lock;
-    leat__batch **free;           /* a stack; protected by lock, as is */
-    atomic_int nfree;             /* which anybody may read */
-    char apart[LEAT__CACHE_LINE]; /* from the next device's */
+    leat__batch **free; /* a stack; protected by lock, as is */
+    /* which anybody may read, and looks at while he waits: a line of its own */
+    _Alignas(LEAT__CACHE_LINE) atomic_int nfree;
 } leat__device_queue;
 
 /* All of them, and the in-order completion of finished batches. */
@@ -59,9 +62,16 @@ typedef struct leat__device_queues {
     leat__device_queue *queue; /* batch k goes through queue k mod n */
     int n;
     leat__event_count room; /* a batch came free */
+    leat__thread uploader;
+    bool has_thread;
+    /* Of that thread, on a cache line apart from those of workers: */
+    _Alignas(LEAT__CACHE_LINE) leat__event_count done; /* one is finished */
+    atomic_bool is_copying;                            /* it is in a call */
     pthread_mutex_t lock;
-    /* protected by lock, as are the uploads */
+    /* protected by lock */
+    bool is_uploading;      /* a thread does, and looks for more after it */
     leat__batch **finished; /* by number modulo `capacity` */
+    atomic_int nfinished;   /* changes with each; read by anybody */
     int64_t next;           /* the number that is completed next */
     int ended;              /* the status after which none is; 0: it goes on */
     int capacity;           /* batches of all devices */
@@ -108,14 +118,19 @@ void leat__device_queue_set_inline(leat__device_queues *all,
                                    leat__device_queue *queue, bool is_inline);
 
 /*
- * `n` samples of the batch are written. After the last one it is completed:
- * uploaded and made ready, with its finished successors, in sequence; one whose
- * upload fails is a failed batch. After a failure that is not LEAT_EDATA the
- * sequence ends. Returns the nanoseconds for which uploads held the caller up,
- * its own and those that it waited for; 0 where there are none. Any thread.
+ * `n` samples of the batch are written. After the last one it is completed, by
+ * the calling thread or the one that uploads: uploaded and made ready, with its
+ * finished successors, in sequence; one whose upload fails is a failed batch.
+ * After a failure that is not LEAT_EDATA the sequence ends. Returns the
+ * nanoseconds for which uploads held the caller up; 0 where there are none. Any
+ * thread.
  */
 int64_t leat__device_queues_complete(leat__device_queues *queues,
                                      leat__batch *batch, int n);
+
+/* Starts the thread that uploads, where there is to be one. Errors: LEAT_EIO,
+ * LEAT_ENOMEM. */
+int leat__device_queues_start(leat__device_queues *queues);
 
 /*
  * Ends the sequence, if it goes on: ready batches can still be taken, and

@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* From so many cores on, one is for copies alone. */
+enum { MANY_CORES = 4 };
+
 static bool may_block(const leat_data_layer_group *group)
 {
     return leat__pipeline_may_block(group->pipeline);
@@ -57,11 +60,27 @@ static int adopt_prefetcher(leat_data_layer_group *group,
     return LEAT_OK;
 }
 
+/* Whether batches are on both sides of a bus for some member. */
+static bool has_memory(const leat_data_layer_group *group)
+{
+    bool result = false;
+    for (int i = 0; i < group->n; i++)
+        result = result || !group->device[i]->ops->unified;
+    return result;
+}
+
+/* Whether a thread copies to the devices, and does nothing else. */
+static bool has_copy_thread(const leat_data_layer_group *group)
+{
+    return has_memory(group) && group->cores >= MANY_CORES;
+}
+
 static int count_workers(const leat_data_layer_group *group)
 {
     int workers = group->options.values.workers;
+    int cores = group->cores - has_copy_thread(group);
     return workers > 0 ? workers
-                       : leat__autotune_workers(group->cores, group->may_help);
+                       : leat__autotune_workers(cores, group->may_help);
 }
 
 leat_open_options leat__group_open_options(const leat_data_layer_group *group)
@@ -124,15 +143,6 @@ static void settle_help(leat_data_layer_group *group)
         return;
     group->may_help = false;
     group->member[0].mode.is_possible = false;
-}
-
-/* Whether batches are on both sides of a bus for some member. */
-static bool has_memory(const leat_data_layer_group *group)
-{
-    bool result = false;
-    for (int i = 0; i < group->n; i++)
-        result = result || !group->device[i]->ops->unified;
-    return result;
 }
 
 /* What the readers hold, and in words, for an error, the one that holds most.
@@ -346,6 +356,8 @@ static int start_prefetcher(leat_data_layer_group *group,
                 .max_memory = limit,
                 .batches = batches.all,
                 .circulating = batches.circulating,
+                .has_thread = has_copy_thread(group),
+                .owner = group,
             },
         .device = group->device,
         .devices = group->n,

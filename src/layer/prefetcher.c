@@ -350,6 +350,8 @@ static int set_up(leat__prefetcher *prefetcher)
                                           options->devices, &options->queue);
     if (!status)
         status = create_claimants(prefetcher);
+    if (!status)
+        status = leat__device_queues_start(&prefetcher->queues);
     return status ? status : start_threads(prefetcher);
 }
 
@@ -414,6 +416,10 @@ leat__activity leat__prefetcher_activity(const leat__prefetcher *prefetcher)
         now.copying += activity == LEAT__COPYING;
         if (activity != LEAT__IDLE)
             now.out_of_batches = -1;
+    }
+    if (atomic_load(&prefetcher->queues.is_copying)) {
+        now.copying++;
+        now.out_of_batches = -1;
     }
     return now;
 }

@@ -6,7 +6,7 @@ typedef struct leat__activity {
     int workers;
     int working;        /* of them, transforming or decoding */
     int reading;        /* threads, of any kind, in the reader */
-    int copying;        /* workers that wait for a copy out of their batch */
+    int copying;        /* threads that wait for a copy out of a batch */
     int out_of_batches; /* while all workers sleep: the device that has none
                            free for the next batch; -1: none is known */
 } leat__activity;

@@ -1,0 +1,51 @@
+/* What a device's batches take, and what is copied to it. */
+#include "base/counter.h"
+#include "layer/device_queue.h"
+
+/* The memory of `batches` of them, and the extra memory of grown ones. */
+static leat_memory_stats measure(const leat__device_queue *queue,
+                                 int64_t batches)
+{
+    int64_t n = queue->n > 0 ? queue->n : 1;
+    int64_t shared = queue->slab_bytes / n * batches;
+    int64_t tops = queue->top_bytes / n * batches;
+    int64_t pageable = queue->is_pageable ? shared : 0;
+    int64_t bytes = queue->is_pageable ? 0 : shared;
+    for (int i = 0; i < queue->n; i++) {
+        bytes += atomic_load(&queue->batch[i].own_bytes);
+        pageable += atomic_load(&queue->batch[i].own_pageable);
+        tops += atomic_load(&queue->batch[i].own_tops);
+    }
+    if (queue->device->ops->unified)
+        return (leat_memory_stats){.host = bytes};
+    /* What blobs have the host read of tops that the device computed. */
+    const leat__host_tally *tally = queue->tally;
+    return (leat_memory_stats){
+        .pinned = bytes + (tally ? atomic_load(&tally->pinned) : 0),
+        .pageable = pageable + (tally ? atomic_load(&tally->pageable) : 0),
+        .device = bytes + pageable + tops + (int64_t)queue->copy.mean_bytes,
+    };
+}
+
+void leat__device_queue_stats(const leat__device_queue *queue,
+                              leat_stats *stats)
+{
+    const leat_device_ops *ops = queue->device->ops;
+    stats->device_node = ops->numa_node ? ops->numa_node(queue->device) : -1;
+    stats->host_node = queue->host_node;
+    stats->batches_in_use = atomic_load(&queue->circulating);
+    stats->grown_batches = 0;
+    for (int i = 0; i < queue->n; i++)
+        stats->grown_batches += atomic_load(&queue->batch[i].growths);
+    stats->memory = measure(queue, queue->n);
+    /* What went into circulation stays there. */
+    stats->peak = measure(queue, stats->batches_in_use);
+    if (ops->unified)
+        return;
+    stats->stage[stats->nstages++] = (leat_stage_stats){
+        .name = "copy",
+        .items = atomic_load(&queue->copy.batches),
+        .bytes = atomic_load(&queue->copy.bytes),
+        .busy = leat__counter_seconds(&queue->copy.busy),
+    };
+}
