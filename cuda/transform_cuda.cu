@@ -20,9 +20,11 @@ static __device__ inline uint32_t leat__device_load(const void *from, int bytes)
     return __ldg(static_cast<const unsigned char *>(from));
 }
 
+/* Not every nvcc finds out what memory that is. */
 static __device__ inline void leat__device_store(void *to, uint32_t word,
                                                  int bytes)
 {
+    __builtin_assume(__isGlobal(to));
     if (bytes == 4)
         *static_cast<uint32_t *>(to) = word;
     else if (bytes == 2)
@@ -73,8 +75,64 @@ static __device__ inline uint32_t leat__device_halves(leat_dtype type,
 #endif
 }
 
+static __device__ inline const unsigned char *
+leat__device_fetch(const unsigned char *from, uint32_t bytes,
+                   const unsigned char *first, const unsigned char *last,
+                   uint32_t lane, int spreads);
+
+static __device__ inline uint32_t leat__device_load_near(const void *from,
+                                                         int bytes)
+{
+    __builtin_assume(__isShared(from));
+    if (bytes == 4)
+        return *static_cast<const uint32_t *>(from);
+    return *static_cast<const unsigned char *>(from);
+}
+
 #include "device/transform_lane.h"
 #include "transform_cuda.h"
+
+/* Each warp of the block has so many bytes of its shared memory. */
+template <int most>
+static __device__ inline const unsigned char *
+fetch(const unsigned char *from, uint32_t bytes, const unsigned char *first,
+      const unsigned char *last, uint32_t lane)
+{
+    enum { WORDS = most / 16, LOADS = (WORDS + 31) / LEAT__LANES };
+    static __shared__ uint4 near[LEAT__WARPS][WORDS];
+    uint4 *to = near[threadIdx.x / LEAT__LANES];
+    uint32_t before =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) % 16;
+    uint32_t words = (before + bytes + 15) / 16;
+    const uint4 *source = reinterpret_cast<const uint4 *>(from - before);
+    if (from - before >= first && from - before + 16 * words <= last) {
+        uint4 word[LOADS];
+#pragma unroll
+        for (uint32_t k = 0; k < LOADS; k++)
+            if (lane + k * LEAT__LANES < words)
+                word[k] = __ldg(source + lane + k * LEAT__LANES);
+#pragma unroll
+        for (uint32_t k = 0; k < LOADS; k++)
+            if (lane + k * LEAT__LANES < words)
+                to[lane + k * LEAT__LANES] = word[k];
+    } else {
+        unsigned char *byte = reinterpret_cast<unsigned char *>(to) + before;
+#pragma unroll 1
+        for (uint32_t i = lane; i < bytes; i += LEAT__LANES)
+            byte[i] = __ldg(from + i);
+    }
+    __syncwarp();
+    return reinterpret_cast<unsigned char *>(to) + before;
+}
+
+static __device__ inline const unsigned char *
+leat__device_fetch(const unsigned char *from, uint32_t bytes,
+                   const unsigned char *first, const unsigned char *last,
+                   uint32_t lane, int spreads)
+{
+    return spreads ? fetch<LEAT__NEAR_SPREAD>(from, bytes, first, last, lane)
+                   : fetch<LEAT__NEAR>(from, bytes, first, last, lane);
+}
 
 /* Blocks that a processor is to have at once: at least three quarters of its
    threads, of which there are 1024, 1536 or 2048. */

@@ -15,9 +15,18 @@ enum {
     LANE_COUNT = 32,
     REGISTERS = 256,
     DONE = 0x7fffffff,
-    PARAMETERS = 0x210
+    PARAMETERS = 0x210,
+    NEAR_BYTES = 1 << 16
 };
-enum special { SR_TID_X, SR_CTAID_X, SR_CTAID_Y, SR_CTAID_Z, SPECIALS };
+enum special {
+    SR_TID_X,
+    SR_CTAID_X,
+    SR_CTAID_Y,
+    SR_CTAID_Z,
+    SR_CgaCtaId,
+    SR_SWINHI,
+    SPECIALS
+};
 
 /* 32 lanes in step. */
 struct warp {
@@ -32,6 +41,7 @@ struct warp {
     uint32_t special[SPECIALS];
     uint32_t first_thread;
     unsigned char constants[0x1000];
+    unsigned char near[NEAR_BYTES]; /* the block's */
     const struct range {
         const void *at;
         size_t bytes;
@@ -169,6 +179,27 @@ static void save(const struct warp *w, const uint32_t v[4], uint64_t at,
                  int size)
 {
     memcpy(bytes_at(w, at, size, 1), v, (size_t)size);
+}
+
+/* Memory of the block, of which there is one. */
+static unsigned char *near_at(struct warp *w, uint64_t at, int size)
+{
+    if (at + (uint64_t)size <= NEAR_BYTES && at % (uint64_t)size == 0)
+        return w->near + at;
+    fprintf(stderr, "kernel_instructions: %d bytes at a wrong place\n", size);
+    exit(1);
+}
+
+static void load_near(struct warp *w, uint32_t v[4], uint64_t at, int size)
+{
+    v[0] = 0;
+    memcpy(v, near_at(w, at, size), (size_t)size);
+}
+
+static void save_near(struct warp *w, const uint32_t v[4], uint64_t at,
+                      int size)
+{
+    memcpy(near_at(w, at, size), v, (size_t)size);
 }
 
 struct kernel {

@@ -334,6 +334,38 @@ def memory(ins):
     return code + "save(w, v, a, %d);" % size
 
 
+def near_memory(ins):
+    """The block's own, whose addresses have 32 bits."""
+    is_store = ins.parts[0] == "STS"
+    register, place = ins.operands[::-1] if is_store else ins.operands
+    if not re.match(r"\[(U?R\d+|\+?-?0x[0-9a-f]+)+\]$", place):
+        ins.fail()
+    terms = re.findall(r"-?0x[0-9a-f]+|U?R\d+", place)
+    address = " + ".join(
+        "(uint32_t)(%s)" % x if "0x" in x else plain(x) for x in terms)
+    size = next((SIZES[x] for x in ins.parts if x in SIZES), 4)
+    words = max(size // 4, 1)
+    code = "a = (uint32_t)(%s);" % address
+    if not is_store:
+        code += "load_near(w, v, a, %d);" % size
+        return code + "".join(store(register, "v[%d]" % k, k) for k in range(words))
+    number = int(register[1:]) if register != "RZ" else None
+    for k in range(words):
+        code += "v[%d] = %s;" % (k, "0" if number is None
+                                 else "w->r[%d][i]" % (number + k))
+    return code + "save_near(w, v, a, %d);" % size
+
+
+def vote(ins):
+    """Whether a predicate holds in all lanes that are there."""
+    if not ins.has("ALL") or len(ins.operands) != 2:
+        ins.fail()
+    to, of = ins.operands
+    return ("t = 1; for (int k = 0; k < LANE_COUNT; k++) "
+            "t &= w->at[k] != w->pc || %s;" % predicate(of).replace("[i]", "[k]")
+            + set_predicate(to, "t"))
+
+
 def special(ins):
     which = ins.operands[1].replace(".", "_")
     return store(ins.operands[0], "special(w, %s, i)" % which)
@@ -377,6 +409,7 @@ def register_to_predicates(ins):
 def translate(ins):
     """Instructions that do not jump, as statements for lane i."""
     name = ins.parts[0].lstrip("U")
+    name = "VOTE" if name == "VOTEU" else name
     a = ins.operands
     if name == "IADD3":
         return add(ins)
@@ -398,6 +431,10 @@ def translate(ins):
         return load_constant(ins)
     if name in ("LDG", "STG"):
         return memory(ins)
+    if name in ("LDS", "STS"):
+        return near_memory(ins)
+    if name == "VOTE":
+        return vote(ins)
     if name in ("S2R", "S2UR"):
         return special(ins)
     if name == "F2FP":
@@ -437,7 +474,7 @@ def emit(name, instructions, labels):
     for ins in instructions:
         guard = predicate(ins.guard) if ins.guard else "1"
         # What all lanes share is computed once.
-        is_uniform = ins.parts[0].startswith("U") or ins.parts[0] in ("R2UR", "S2UR")
+        is_uniform = ins.parts[0].startswith("U") or ins.parts[0] in ("R2UR", "S2UR", "VOTEU")
         lanes = "LANE" if is_uniform else "LANES"
         print("case 0x%x: %s(%s) {" % (ins.address, lanes, guard))
         if ins.parts[0] == "EXIT":

@@ -44,6 +44,32 @@ static inline uint64_t leat__device_product(uint32_t a, uint32_t b)
     return (uint64_t)a * b;
 }
 
+/*
+ * `bytes` from `from` on, 15 less than LEAT__NEAR or, where pixels are spread
+ * to planes, LEAT__NEAR_SPREAD at most, in memory near the warp, all lanes of
+ * which take part; what lies before `first` or from `last` on is not read. Here
+ * they stay where they are.
+ */
+static inline const unsigned char *
+leat__device_fetch(const unsigned char *from, uint32_t bytes,
+                   const unsigned char *first, const unsigned char *last,
+                   uint32_t lane, int spreads)
+{
+    assert(from >= first && from + bytes <= last);
+    (void)bytes;
+    (void)first;
+    (void)last;
+    (void)lane;
+    (void)spreads;
+    return from;
+}
+
+/* As leat__device_load, from there. */
+static inline uint32_t leat__device_load_near(const void *from, int bytes)
+{
+    return leat__device_load(from, bytes);
+}
+
 static inline leat_device_choice
 leat__device_choice_load(const leat_device_choice *from)
 {
@@ -63,6 +89,11 @@ static inline uint32_t leat__device_halves(leat_dtype type, float low,
 enum {
     LEAT__LANES = 32, /* of a warp */
     LEAT__WARPS = 8,  /* of a block at most, each with an image */
+    /* Bytes of pixels that a warp has near it. Fewer have too few loads in
+       flight, more leave too little of the cache that they share for means. */
+    LEAT__NEAR = 1920,
+    LEAT__NEAR_SPREAD = 2304, /* and three rows of 227 pixels */
+    /* Of a unit whose pixels it reads from where they are: */
     LEAT__UNIT =
         10240, /* bytes of a plane, read and written by a warp, about */
     LEAT__PIECE = 6144, /* of a longer row */
@@ -146,14 +177,22 @@ static inline uint32_t leat__divide_up(uint32_t dividend, uint32_t divisor)
     return dividend / divisor + (dividend % divisor > 0);
 }
 
-/* Into units of about so many elements, rows or pieces of rows. */
+/* Whether a warp has the pixels of its unit near it before it reads them. */
+static LEAT__DEVICE_FUNCTION inline int
+leat__transform_is_near(leat__transform_way way)
+{
+    return way == LEAT__SAME_ORDER || way == LEAT__TO_PLANES ||
+           way == LEAT__INTERLEAVED;
+}
+
+/* Into units of so many rows, or pieces of so many columns. */
 static inline void leat__transform_divide(leat__transform_batch *batch,
-                                          uint32_t unit, uint32_t piece)
+                                          uint32_t rows, uint32_t columns)
 {
     uint32_t width = (uint32_t)batch->job.width;
-    batch->unit = leat__divide_up(unit, batch->row);
+    batch->unit = rows;
     batch->units = leat__divide_up(batch->rows, batch->unit);
-    batch->piece = leat__divide_up(piece, batch->channels);
+    batch->piece = columns;
     batch->pieces = leat__divide_up(width, batch->piece);
     batch->warps = batch->units * batch->pieces;
     if (batch->way == LEAT__SAME_ORDER)
@@ -189,10 +228,21 @@ static inline void leat__transform_batch_init(leat__transform_batch *batch,
     batch->mean_jump = 4 * ((uint32_t)job->mean_width - width);
     batch->mean_turn = 4 * ((uint32_t)job->mean_width + width);
     batch->by_channels = leat__divisor_of(batch->channels);
+    /* As leat__transform_is_near, which is the device's. */
+    if (batch->way != LEAT__FROM_PLANES && batch->way != LEAT__ANY_ORDER) {
+        uint32_t most = batch->way == LEAT__TO_PLANES ? LEAT__NEAR_SPREAD - 15
+                                                      : LEAT__NEAR - 15;
+        uint32_t columns = most / (uint32_t)step;
+        uint32_t rows = columns / width;
+        leat__transform_divide(batch, rows > 0 ? rows : 1, columns);
+        return;
+    }
     uint32_t size = job->top_type == LEAT_FLOAT32 ? 4
                     : job->top_type == LEAT_UINT8 ? 1
                                                   : 2;
-    leat__transform_divide(batch, LEAT__UNIT / (1 + size), LEAT__PIECE);
+    leat__transform_divide(batch,
+                           leat__divide_up(LEAT__UNIT / (1 + size), batch->row),
+                           leat__divide_up(LEAT__PIECE, batch->channels));
 }
 
 /* Warps of a block. */

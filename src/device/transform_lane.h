@@ -4,12 +4,15 @@
  * needs another. Shared with device kernels as transform_job.h is.
  *
  * DESIGN. A row of the top is contiguous, so a warp writes it in words of 4
- * bytes, one float or two halves or four bytes, 32 neighbours at once; the few
- * elements before the first whole word of a row and after its last are written
- * one by one. Pixels are read byte by byte: where the next element's pixel lies
- * depends on the layouts and on mirroring alone, as a step that is known when
- * compiling. So the loads of a lane, of which 8 are in flight, differ by
- * constants, and no word is divided between two rows.
+ * bytes, one float or two halves or four bytes, 32 neighbours at once, which
+ * are a whole line of the cache: lines that two stores share took an H200 a
+ * third of its rate. The few elements before the first whole word of a row and
+ * after its last are written one by one. A warp first brings the pixels of its
+ * unit near it, 16 bytes a lane at once, since few loads of single bytes are
+ * ever in flight. From there they are read byte by byte: where
+ * the next element's pixel lies depends on the layouts and on mirroring alone,
+ * as a step that is known when compiling. So the loads of a lane, of which 8
+ * are in flight, differ by constants, and no word is divided between two rows.
  *
  * Where tops interleave three channels, every third element has the same
  * channel: three addresses and three means serve a whole pass. Rows of other
@@ -106,6 +109,16 @@ leat__transform_jump(leat__transform_kind kind, leat__transform_source source,
     return source;
 }
 
+/* One pixel, or a word of them. */
+static LEAT__DEVICE_FUNCTION inline uint32_t
+leat__transform_pixel(const unsigned char *from, leat__transform_kind kind,
+                      int bytes)
+{
+    return leat__transform_is_near(kind.way)
+               ? leat__device_load_near(from, bytes)
+               : leat__device_load(from, bytes);
+}
+
 /* The mean of an element. */
 static LEAT__DEVICE_FUNCTION inline float
 leat__transform_mean(const leat__transform_source *source,
@@ -144,13 +157,14 @@ leat__transform_word(leat_dtype type, const uint32_t pixels[],
 }
 
 /*
- * A lane's words of a pass, every 32nd from that of `element` on, but for those
- * that two rows share. All loads come before all stores.
+ * A lane's words of a pass, every 32nd from that of `element` on, as far as
+ * they begin in the strip and before `end`, but for those that two rows share.
+ * All loads come before all stores.
  */
 static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
     const leat__transform_batch *batch, const leat__transform_strip *strip,
     leat__transform_kind kind, const leat__transform_source sources[3],
-    uint32_t element, char *top)
+    uint32_t element, uint32_t end, char *top)
 {
     enum { MOST = 16 };
     const int pack = leat__transform_pack(kind.type);
@@ -163,7 +177,7 @@ static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
     for (int i = 0; i < loads; i += pack) {
         uint32_t at = element + (uint32_t)(i * LEAT__LANES);
         leat__transform_distance distance = {0, 0};
-        is_whole[i] = at + (uint32_t)pack <= strip->length;
+        is_whole[i] = at < end;
         if (leat__transform_jumps(kind)) {
             uint32_t row = leat__transform_row_of(batch, at);
             distance = leat__transform_distance_of(batch, kind, row);
@@ -182,7 +196,7 @@ static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
                                                 element + (uint32_t)n)
                     : leat__transform_source_at(sources, kind, n);
             source = leat__transform_jump(kind, source, distance);
-            pixels[k] = leat__device_load(source.pixel, 1);
+            pixels[k] = leat__transform_pixel(source.pixel, kind, 1);
             if (!is_value)
                 mean[k] = leat__transform_mean(&source, kind);
         }
@@ -215,7 +229,8 @@ leat__transform_single(const leat__transform_batch *batch,
     leat__transform_source source = leat__transform_jump(
         kind, leat__transform_source_of(batch, strip, kind, element), distance);
     float mean[2] = {leat__transform_mean(&source, kind), 0};
-    uint32_t pixels[4] = {leat__device_load(source.pixel, 1), 0, 0, 0};
+    uint32_t pixels[4] = {leat__transform_pixel(source.pixel, kind, 1), 0, 0,
+                          0};
     leat__device_store(
         strip->top + (int64_t)(int)element * size,
         leat__transform_word(kind.type, pixels, mean, batch->job.scale), size);
@@ -245,42 +260,54 @@ leat__transform_ends(const leat__transform_batch *batch,
     }
 }
 
-/* Bytes that go to the top as they are, and from whole words into such. */
+/* Bytes that go to the top as they are, and from whole words into such; those
+   that begin before `end`. */
 static LEAT__DEVICE_FUNCTION inline void
-leat__transform_copy(const leat__transform_strip *strip, uint32_t element)
+leat__transform_copy(const leat__transform_strip *strip, uint32_t element,
+                     uint32_t end)
 {
     enum { WORDS = 8 };
     uint32_t words[WORDS];
     LEAT__DEVICE_LOOP
-    for (; element + 4 <= strip->length; element += 4 * LEAT__LANES * WORDS) {
-        const unsigned char *from = strip->pixels + element;
-        char *top = strip->top + element;
+    for (; (int)element < (int)end; element += 4 * LEAT__LANES * WORDS) {
+        const unsigned char *from = strip->pixels + (int64_t)(int)element;
+        char *top = strip->top + (int64_t)(int)element;
         LEAT__DEVICE_UNROLL
         for (int i = 0; i < WORDS; i++)
-            if (element + (uint32_t)(i * LEAT__LANES * 4) + 4 <= strip->length)
-                words[i] = leat__device_load(from + i * LEAT__LANES * 4, 4);
+            if (element + (uint32_t)(i * LEAT__LANES * 4) < end)
+                words[i] =
+                    leat__device_load_near(from + i * LEAT__LANES * 4, 4);
         LEAT__DEVICE_UNROLL
         for (int i = 0; i < WORDS; i++)
-            if (element + (uint32_t)(i * LEAT__LANES * 4) + 4 <= strip->length)
+            if (element + (uint32_t)(i * LEAT__LANES * 4) < end)
                 leat__device_store(top + i * LEAT__LANES * 4, words[i], 4);
     }
 }
 
-/* The lane's part of a strip. */
+/*
+ * The lane's part of a strip. The words that a warp stores at once are a line
+ * of the cache, so that `element` is below 0 in lanes before the strip's first
+ * word. Where channels are divided, sources are found ahead of it.
+ */
 static LEAT__DEVICE_FUNCTION inline void
 leat__transform_write(const leat__transform_batch *batch,
                       const leat__transform_strip *strip,
                       leat__transform_kind kind, uint32_t lane)
 {
+    const int is_mixed =
+        kind.way == LEAT__INTERLEAVED || kind.way == LEAT__FROM_PLANES;
+    const int ahead = is_mixed ? 3 * 4 * LEAT__LANES : 0;
     const uint32_t pack = (uint32_t)leat__transform_pack(kind.type);
     const int pass = leat__transform_loads(kind) * LEAT__LANES;
     uint32_t place = (uint32_t)(uintptr_t)strip->top / (4 / pack);
-    uint32_t element = ((0 - place) & (pack - 1)) + lane * pack;
+    uint32_t line = (place + pack - 1) / pack % LEAT__LANES;
+    uint32_t element = ((0 - place) & (pack - 1)) + (lane - line) * pack;
+    uint32_t end = strip->length < pack ? 0 : strip->length - pack + 1;
     if (pack > 1)
         leat__transform_ends(batch, strip, kind, lane);
     if (kind.type == LEAT_UINT8 && kind.way == LEAT__SAME_ORDER &&
         kind.sign > 0 && ((uintptr_t)(strip->pixels + element) & 3) == 0) {
-        leat__transform_copy(strip, element);
+        leat__transform_copy(strip, element, end);
         return;
     }
     char *top = strip->top + (int64_t)(int)element * (int)(4 / pack);
@@ -288,10 +315,13 @@ leat__transform_write(const leat__transform_batch *batch,
     LEAT__DEVICE_UNROLL
     for (int i = 0; i < 3; i++)
         sources[i] = leat__transform_source_of(batch, strip, kind,
-                                               element + (uint32_t)i);
+                                               element + (uint32_t)(ahead + i));
+    LEAT__DEVICE_UNROLL
+    for (int i = 0; i < 3; i++)
+        sources[i] = leat__transform_source_at(&sources[i], kind, -ahead);
     LEAT__DEVICE_LOOP
-    while (element < strip->length) {
-        leat__transform_pass(batch, strip, kind, sources, element, top);
+    while ((int)element < (int)strip->length) {
+        leat__transform_pass(batch, strip, kind, sources, element, end, top);
         element += (uint32_t)pass;
         top += pass * (int)(4 / pack);
         LEAT__DEVICE_UNROLL
@@ -311,6 +341,36 @@ leat__transform_clear(const leat__transform_strip *strip, leat_dtype type,
         leat__device_store(strip->top + (int64_t)(int)x * size, 0, size);
 }
 
+/* Pixels of a unit from `from` on, and where the warp reads them. */
+typedef struct leat__transform_near {
+    const unsigned char *from;
+    const unsigned char *pixels;
+} leat__transform_near;
+
+static LEAT__DEVICE_FUNCTION inline leat__transform_near
+leat__transform_fetch(const leat__transform_batch *batch,
+                      leat__transform_kind kind, int64_t image,
+                      const leat_device_choice *choice, uint32_t plane,
+                      uint32_t row, uint32_t column, uint32_t lane)
+{
+    const leat_device_transform *job = &batch->job;
+    leat__transform_strip strip =
+        leat__transform_open(batch, kind, image, choice, plane, row, column);
+    uint32_t step = (uint32_t)leat__transform_step(batch, kind.way);
+    uint32_t width = (uint32_t)job->width;
+    uint32_t columns =
+        batch->piece < width - column ? batch->piece : width - column;
+    uint32_t bytes = ((strip.rows - 1) * width + columns) * step;
+    leat__transform_near near = {strip.pixels, NULL};
+    if (choice->mirror)
+        near.from -= (columns - 1) * step;
+    near.pixels =
+        leat__device_fetch(near.from, bytes, job->pixels,
+                           job->pixels + job->images * (int64_t)batch->count,
+                           lane, kind.way == LEAT__TO_PLANES);
+    return near;
+}
+
 /* The work of one lane, by a kind the sign of which is still open. */
 static LEAT__DEVICE_FUNCTION inline void
 leat__transform_work(const leat__transform_batch *batch,
@@ -324,13 +384,18 @@ leat__transform_work(const leat__transform_batch *batch,
     uint32_t plane = leat__divide(rest, &batch->by_units);
     uint32_t row = (rest - plane * batch->units) * batch->unit;
     uint32_t together = 1;
-    /* What one plane has loaded, the others find in the cache. */
     if (kind.way == LEAT__TO_PLANES || kind.way == LEAT__ANY_ORDER)
         together = batch->planes;
+    leat__transform_near near = {NULL, NULL};
+    if (leat__transform_is_near(kind.way))
+        near = leat__transform_fetch(batch, kind, image, &choice, plane, row,
+                                     column, lane);
     LEAT__DEVICE_LOOP
     for (uint32_t i = 0; i < together; i++) {
         leat__transform_strip strip = leat__transform_open(
             batch, kind, image, &choice, plane + i, row, column);
+        if (leat__transform_is_near(kind.way))
+            strip.pixels = near.pixels + (int)(strip.pixels - near.from);
         kind.sign = choice.mirror ? -1 : 1;
         if (choice.is_zero) {
             leat__transform_clear(&strip, kind.type, lane);
