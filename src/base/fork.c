@@ -1,10 +1,13 @@
 /*
  * DESIGN
  *
- * One pthread_atfork handler, registered under `once`, runs in each child while
- * it has a single thread: it counts the generation and resets the mutexes that
+ * Handlers of pthread_atfork are registered under `once`. In each child, while
+ * it has a single thread, one counts the generation and resets the mutexes that
  * were announced. Their list only grows, by compare and exchange, so it needs
  * no lock, and a child sees each entry whole or not at all.
+ *
+ * A thread has `held` while it forks, and while no other may. No lock is taken
+ * within it.
  */
 #include "base/fork.h"
 #include "base/error.h"
@@ -22,9 +25,12 @@ static bool registered; /* written once, under `once` */
 
 static _Atomic(pthread_mutex_t *) locks[LOCKS_MAX];
 
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
 static void begin_child(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    leat__fork_release();
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
     for (int i = 0; i < LOCKS_MAX; i++) {
         pthread_mutex_t *lock = atomic_load(&locks[i]);
@@ -35,7 +41,8 @@ static void begin_child(void)
 
 static void register_handler(void)
 {
-    registered = pthread_atfork(NULL, NULL, begin_child) == 0;
+    registered =
+        pthread_atfork(leat__fork_hold, leat__fork_release, begin_child) == 0;
 }
 
 int leat__fork_watch(void)
@@ -44,6 +51,16 @@ int leat__fork_watch(void)
     return registered ? LEAT_OK
                       : leat_error(LEAT_ENOMEM, "forks cannot be watched: "
                                                 "no memory for the handler");
+}
+
+void leat__fork_hold(void)
+{
+    pthread_mutex_lock(&held);
+}
+
+void leat__fork_release(void)
+{
+    pthread_mutex_unlock(&held);
 }
 
 unsigned leat__fork_generation(void)

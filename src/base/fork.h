@@ -19,6 +19,14 @@ int leat__fork_watch(void);
 unsigned leat__fork_generation(void);
 
 /*
+ * Between the two no other thread forks, after leat__fork_watch(): a child sees
+ * all that the caller does, or nothing. Only for a few system calls that do not
+ * wait: nothing is locked, allocated or logged there. Any thread.
+ */
+void leat__fork_hold(void);
+void leat__fork_release(void);
+
+/*
  * Resets `lock`, a static default mutex, in every child forked from now on: its
  * holder does not run there. The data that it protects must be consistent at
  * any moment. May be called repeatedly, for at most LOCKS_MAX locks.
