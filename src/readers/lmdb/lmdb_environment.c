@@ -1,17 +1,23 @@
 /*
  * DESIGN
  *
- * `environments` lists the open environments under `list_lock`, which is also
- * held while one is opened or closed, so that the process never opens a lock
- * file twice. Each environment has its own lock for its snapshots. Lock order:
- * list_lock, then snapshots_lock; neither is held while a reader reads.
+ * `environments` lists the open environments under `list_lock`, which is held
+ * while one is opened or closed, except while the opening waits for other
+ * processes (join): then `openings` has an entry for its lock file, and other
+ * openings by that file wait for `opened` until the entry is gone, so that the
+ * process never uses two descriptors of a lock file. Closing never waits. Each
+ * environment has its own locks for its snapshots, opening_lock before
+ * snapshots_lock; list_lock is held with neither, and none of them while a
+ * reader reads.
  *
  * fork: another thread may hold any lock at that moment, so a child takes none
- * of its parent's. It forgets the list, which is always consistent, and closes
- * the lock files' descriptors: their locks belong to the open files and remain
- * the parent's. An environment records the process that it belongs to.
+ * of its parent's. It forgets the lists, of which that of environments is
+ * always consistent, and closes the lock files' descriptors: their locks belong
+ * to the open files and remain the parent's. An environment records the process
+ * that it belongs to.
  */
 #include "readers/lmdb/lmdb_environment.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/log.h"
@@ -33,21 +39,31 @@ typedef _Atomic(leat__lmdb_environment *) environment_link;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static environment_link environments; /* written under list_lock */
 
+/* A lock file that a thread waits for, on that thread's stack. */
+typedef struct opening {
+    const leat__lmdb_lock *lock;
+    struct opening *next;
+} opening;
+
+static opening *openings; /* protected by list_lock */
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER; /* an entry is gone */
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int watch_status; /* written once, under `once` */
 
 /* Those of ancestors: some are in use, so their memory is kept. */
 static leat__lmdb_environment *inherited;
 
-/* Runs in a child. A listed entry is always complete; one that is being opened
- * or closed is not listed and not closed here. */
+/* Runs in a child. A listed environment is always complete. */
 static void forget_parent(void)
 {
     list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    opened = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    openings = NULL;
+    leat__lmdb_lock_forget_all();
     leat__lmdb_environment *at = atomic_load(&environments);
     while (at) {
         leat__lmdb_environment *next = atomic_load(&at->next);
-        leat__lmdb_lock_forget(at->lock);
         atomic_store(&at->next, inherited);
         inherited = at;
         at = next;
@@ -99,15 +115,6 @@ static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
     return at ? at->lock : NULL;
 }
 
-/* The process's lock of the lock file at `path`; NULL: none. */
-static leat__lmdb_lock *find_lock_at(const char *path)
-{
-    leat__lmdb_environment *at = atomic_load(&environments);
-    while (at && !(at->lock && leat__lmdb_lock_is_at(at->lock, path)))
-        at = atomic_load(&at->next);
-    return at ? at->lock : NULL;
-}
-
 /* Whether another process uses the lock file at `path`, and it is not `lock`,
  * which would be at file->lock. */
 static bool is_used_apart(const char *path, const leat__lmdb_file *file,
@@ -116,7 +123,7 @@ static bool is_used_apart(const char *path, const leat__lmdb_file *file,
     if (strcmp(path, file->lock) == 0 || access(path, F_OK) != 0 ||
         (lock && leat__lmdb_lock_is_at(lock, path)))
         return false;
-    return leat__lmdb_lock_is_used(path, find_lock_at(path));
+    return leat__lmdb_lock_is_used(path);
 }
 
 /* A writer that uses another lock file than `lock` sees no reader that uses
@@ -138,9 +145,59 @@ static int check_other_locks(const leat__lmdb_file *file,
     return LEAT_OK;
 }
 
+static bool is_opening(const leat__lmdb_lock *lock)
+{
+    const opening *at = openings;
+    while (at && !leat__lmdb_lock_is_same(at->lock, lock))
+        at = at->next;
+    return at != NULL;
+}
+
+/* Opens the lock file, after others that open it. *out and *code as those of
+ * leat__lmdb_lock_open. */
+static int open_lock(leat__lmdb_lock **out, const leat__lmdb_file *file,
+                     int *code)
+{
+    for (;;) {
+        leat__lmdb_lock *lock = NULL;
+        int status = leat__lmdb_lock_open(&lock, file, code);
+        if (status || !lock || !is_opening(lock)) {
+            *out = lock;
+            return status;
+        }
+        leat__lmdb_lock_close(lock);
+        pthread_cond_wait(&opened, &list_lock);
+    }
+}
+
+/* In a child that was forked meanwhile it is not listed. */
+static void end_opening(const opening *entry)
+{
+    opening **at = &openings;
+    while (*at && *at != entry)
+        at = &(*at)->next;
+    if (*at)
+        *at = entry->next;
+    pthread_cond_broadcast(&opened);
+}
+
+/* Without list_lock while it waits. */
+static int join_alone(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                      int64_t began, int *code)
+{
+    opening entry = {lock, openings};
+    openings = &entry;
+    pthread_mutex_unlock(&list_lock);
+    int status = leat__lmdb_lock_join(lock, file, began, code);
+    pthread_mutex_lock(&list_lock);
+    end_opening(&entry);
+    return status;
+}
+
 /* Joins `*lock`, or replaces it by the one that is shared. With *code the
  * database is read without a lock. */
-static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int *code)
+static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file,
+                int64_t began, int *code)
 {
     leat__lmdb_lock *shared = *lock ? find_lock(*lock) : NULL;
     if (shared) {
@@ -148,10 +205,22 @@ static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int *code)
         *lock = leat__lmdb_lock_ref(shared);
         return leat__lmdb_lock_follow(shared, file);
     }
-    int status = *lock ? leat__lmdb_lock_join(*lock, file, code) : LEAT_OK;
+    int status = *lock ? join_alone(*lock, file, began, code) : LEAT_OK;
     if (!status && *code && !is_unlockable(*code))
         return leat__error_system(*code, "%s: cannot be locked", file->lock);
     return status;
+}
+
+/* 0, or the system's error. */
+static int make_locks(leat__lmdb_environment *environment)
+{
+    int code = pthread_mutex_init(&environment->opening_lock, NULL);
+    if (code)
+        return code;
+    code = pthread_mutex_init(&environment->snapshots_lock, NULL);
+    if (code)
+        pthread_mutex_destroy(&environment->opening_lock);
+    return code;
 }
 
 /* Transfers the file and the lock on success. */
@@ -162,7 +231,7 @@ static int create(leat__lmdb_environment **out, leat__lmdb_file *file,
         leat__alloc_zero(1, sizeof(*environment));
     if (!environment)
         return LEAT_ENOMEM;
-    int code = pthread_mutex_init(&environment->snapshots_lock, NULL);
+    int code = make_locks(environment);
     if (code) {
         leat__free(environment);
         return leat__error_system(code, "%s: cannot make a lock", file->path);
@@ -218,13 +287,12 @@ static bool is_current(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
  * file was removed or replaced after it was opened.
  */
 static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
-                    int *code)
+                    int64_t began, int *code)
 {
     leat__lmdb_lock *lock = NULL;
     *code = 0;
-    int status = leat__lmdb_file_is_sealed(file)
-                     ? LEAT_OK
-                     : leat__lmdb_lock_open(&lock, file, code);
+    int status = leat__lmdb_file_is_sealed(file) ? LEAT_OK
+                                                 : open_lock(&lock, file, code);
     if (status)
         return status;
     leat__lmdb_environment *shared = find_locked(file, lock);
@@ -232,7 +300,7 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
         *code = 0;
     status = check_other_locks(file, lock);
     if (!status && !shared)
-        status = join(&lock, file, code);
+        status = join(&lock, file, began, code);
     else if (!status && lock)
         status = leat__lmdb_lock_follow(shared->lock, file);
     if (!status)
@@ -250,17 +318,18 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
 static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file,
                        int *code)
 {
-    leat__lmdb_environment *opened = NULL;
+    leat__lmdb_environment *environment = NULL;
+    int64_t began = leat__clock_now();
     int status = LEAT_OK;
-    for (int i = 0; i < TRIES_MAX && !status && !opened; i++)
-        status = try_open(&opened, file, code);
-    if (!status && !opened)
+    for (int i = 0; i < TRIES_MAX && !status && !environment; i++)
+        status = try_open(&environment, file, began, code);
+    if (!status && !environment)
         return leat_error(LEAT_EIO,
                           "%s: was replaced each time it was opened; open the "
                           "database again",
                           file->lock);
     if (!status)
-        *out = opened;
+        *out = environment;
     return status;
 }
 
@@ -294,6 +363,7 @@ static void destroy(leat__lmdb_environment *environment)
     leat__lmdb_lock_leave(environment->lock, &environment->file);
     leat__lmdb_lock_close(environment->lock);
     pthread_mutex_destroy(&environment->snapshots_lock);
+    pthread_mutex_destroy(&environment->opening_lock);
     leat__lmdb_file_close(&environment->file);
     leat__free(environment);
 }

@@ -27,6 +27,7 @@ struct leat__lmdb_environment {
     _Atomic(leat__lmdb_environment *) next;
     int references;
 
+    pthread_mutex_t opening_lock;   /* held while a snapshot is opened */
     pthread_mutex_t snapshots_lock; /* protects the rest */
     struct leat__lmdb_snapshot *snapshots;
 };

@@ -12,19 +12,24 @@
  *   use. The number is the process id plus a multiple of PROCESSES, so that it
  *   differs from that of a liblmdb in the same process or of a process in
  *   another container.
- * - readers_mutex: held while a slot is taken or dead processes are cleared.
+ * - readers_mutex: see lmdb_slot.c.
  *
- * A slot is written only by its owner. This struct is immutable once join has
- * returned, except the data file's identity, whose uses the caller serialises.
+ * This struct is immutable once join has returned, except the data file's
+ * identity and the references, whose uses the caller serialises.
  *
- * No wait is longer than WAIT_SECONDS.
+ * fork: a lock of the open file lasts as long as any process has the file open
+ * or mapped, so a child must have neither. `locks` lists all locks from before
+ * their file is opened until it is closed, and no fork comes between opening,
+ * mapping or closing the file and noting that (leat__fork_hold).
+ *
+ * No wait is longer than 5 seconds.
  */
 #include "readers/lmdb/lmdb_lock.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_lock_file.h"
+#include "readers/lmdb/lmdb_slot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,9 +39,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WAIT_SECONDS 5
-#define SECOND INT64_C(1000000000)
-
 #define PROCESSES (1 << 22) /* above Linux's largest process id */
 #define NUMBERS_MAX 500     /* per process: they fit into 31 bits */
 
@@ -45,71 +47,20 @@
 
 struct leat__lmdb_lock {
     leat__lmdb_lock_file file;
-    pid_t number; /* process number in its slots */
 
     /* Serialised by the caller: the data file that the table's txnid belongs
      * to, and users. */
     dev_t data_device;
     ino_t data_inode;
     int references;
+
+    _Atomic(leat__lmdb_lock *) next; /* written by the serialised calls */
 };
 
-/* A bounded wait: pauses of growing length. */
-typedef struct lock_wait {
-    int64_t began;
-    int64_t pause;
-    bool logged;
-} lock_wait;
+typedef _Atomic(leat__lmdb_lock *) lock_link;
 
-/* Pauses once. LEAT_EIO after WAIT_SECONDS in all. */
-static int wait_once(lock_wait *wait, const leat__lmdb_lock *lock,
-                     const char *what)
-{
-    int64_t now = leat__clock_now();
-    if (!wait->pause) {
-        wait->began = now;
-        wait->pause = SECOND / 20000;
-    }
-    int64_t waited = now - wait->began;
-    if (waited > WAIT_SECONDS * SECOND)
-        return leat__lmdb_lock_file_damaged(&lock->file, what);
-    if (waited > SECOND && !wait->logged) {
-        wait->logged = true;
-        leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", lock->file.path,
-                  what);
-    }
-    struct timespec pause = leat__clock_timespec(wait->pause);
-    nanosleep(&pause, NULL);
-    if (wait->pause < SECOND / 50)
-        wait->pause *= 2;
-    return LEAT_OK;
-}
-
-/* 0, or the system's error. */
-static int set_lock(const leat__lmdb_lock *lock, short type, off_t at)
-{
-    struct flock wanted = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    int result;
-    do
-        result = fcntl(lock->file.fd, F_OFD_SETLK, &wanted);
-    while (result != 0 && errno == EINTR);
-    return result ? errno : 0;
-}
-
-/* The type of a lock of others on the byte: F_UNLCK if there is none; -1 if the
- * file system cannot say. */
-static int find_lock(int fd, off_t at)
-{
-    struct flock found = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return fcntl(fd, F_OFD_GETLK, &found) == 0 ? found.l_type : -1;
-}
-
-static bool is_taken(int code)
-{
-    return code == EAGAIN || code == EACCES;
-}
+/* All of this process; written by the calls that the caller serialises. */
+static lock_link locks;
 
 int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
                          int *code)
@@ -118,6 +69,9 @@ int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
     if (!lock)
         return LEAT_ENOMEM;
     lock->references = 1;
+    lock->file.fd = -1;
+    atomic_store(&lock->next, atomic_load(&locks));
+    atomic_store(&locks, lock);
     *code = 0;
     int status = leat__lmdb_lock_file_open(&lock->file, file->lock, code);
     if (status || *code) {
@@ -143,17 +97,27 @@ bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path)
            found.st_ino == lock->file.inode;
 }
 
-bool leat__lmdb_lock_is_used(const char *path, const leat__lmdb_lock *own)
+/* The process's lock of the lock file at `path`; NULL: none. */
+static leat__lmdb_lock *find_at(const char *path)
+{
+    leat__lmdb_lock *at = atomic_load(&locks);
+    while (at && !leat__lmdb_lock_is_at(at, path))
+        at = atomic_load(&at->next);
+    return at;
+}
+
+bool leat__lmdb_lock_is_used(const char *path)
 {
     struct stat found;
     /* Opening a device can have side effects, so the type is checked first. */
     if (stat(path, &found) != 0 || !S_ISREG(found.st_mode))
         return false;
+    const leat__lmdb_lock *own = find_at(path);
     int fd = own ? own->file.fd
                  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
-    int type = find_lock(fd, 0);
+    int type = leat__lmdb_lock_file_find_lock(fd, 0);
     if (!own)
         close(fd);
     return type == F_RDLCK || type == F_WRLCK;
@@ -210,32 +174,36 @@ static int check_latest(const leat__lmdb_lock *lock,
 }
 
 /* Locks byte 0: exclusively if possible, else shared. */
-static int lock_file(leat__lmdb_lock *lock, bool *is_alone, int *code)
+static int lock_file(leat__lmdb_lock *lock, int64_t began, bool *is_alone,
+                     int *code)
 {
-    lock_wait wait = {0};
+    leat__lmdb_lock_wait wait = {.began = began};
     for (;;) {
-        *code = set_lock(lock, F_WRLCK, 0);
+        *code = leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK, 0);
         *is_alone = !*code;
-        if (is_taken(*code))
-            *code = set_lock(lock, F_RDLCK, 0);
-        if (!is_taken(*code))
+        if (leat__lmdb_lock_file_is_taken(*code))
+            *code = leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0);
+        if (!leat__lmdb_lock_file_is_taken(*code))
             return LEAT_OK;
-        int status = wait_once(&wait, lock,
-                               "another program has locked it, and opens the "
-                               "database");
+        int status = leat__lmdb_lock_wait_once(
+            &wait, &lock->file,
+            "another program has locked it, and opens the "
+            "database");
         if (status)
             return status;
     }
 }
 
-static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
+static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                int64_t began, int *code)
 {
     bool is_alone = false;
-    int status = lock_file(lock, &is_alone, code);
+    int status = lock_file(lock, began, &is_alone, code);
     if (!status && !*code && !is_alone) {
         status = leat__lmdb_lock_file_map(&lock->file, code);
         /* The process that initialised it may have died meanwhile. */
-        if (status && set_lock(lock, F_WRLCK, 0) == 0) {
+        if (status &&
+            leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK, 0) == 0) {
             leat__lmdb_lock_file_unmap(&lock->file);
             is_alone = true;
             status = LEAT_OK;
@@ -249,7 +217,7 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
     if (!status && !*code)
         status = set_latest(lock, file);
     if (!status && !*code)
-        *code = set_lock(lock, F_RDLCK, 0);
+        *code = leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0);
     return status;
 }
 
@@ -258,9 +226,10 @@ static int take_number(leat__lmdb_lock *lock)
 {
     int code = 0;
     for (int i = 1; i <= NUMBERS_MAX; i++) {
-        lock->number = getpid() + i * PROCESSES;
-        code = set_lock(lock, F_WRLCK, lock->number);
-        if (!is_taken(code))
+        lock->file.number = getpid() + i * PROCESSES;
+        code = leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK,
+                                             lock->file.number);
+        if (!leat__lmdb_lock_file_is_taken(code))
             return code;
     }
     return code;
@@ -271,9 +240,10 @@ int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     if (!lock->file.table ||
         (lock->data_device == file->device && lock->data_inode == file->inode))
         return LEAT_OK;
-    bool is_alone = set_lock(lock, F_WRLCK, 0) == 0;
+    bool is_alone = leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK, 0) == 0;
     int status = is_alone ? set_latest(lock, file) : check_latest(lock, file);
-    int code = is_alone ? set_lock(lock, F_RDLCK, 0) : 0;
+    int code =
+        is_alone ? leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0) : 0;
     if (!status && code)
         status =
             leat__error_system(code, "%s: cannot be shared", lock->file.path);
@@ -299,27 +269,34 @@ leat__lmdb_lock *leat__lmdb_lock_ref(leat__lmdb_lock *lock)
     return lock;
 }
 
+/* In a child that was forked while its lock was opened it is not listed. */
+static void unlist(const leat__lmdb_lock *lock)
+{
+    lock_link *at = &locks;
+    while (atomic_load(at) && atomic_load(at) != lock)
+        at = &atomic_load(at)->next;
+    if (atomic_load(at))
+        atomic_store(at, atomic_load(&lock->next));
+}
+
 void leat__lmdb_lock_close(leat__lmdb_lock *lock)
 {
     if (!lock || --lock->references)
         return;
-    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    leat__lmdb_lock_file_unmap(&lock->file);
-    if (lock->file.fd >= 0) {
-        /* A child forked at this moment may have inherited the descriptor. */
-        (void)fcntl(lock->file.fd, F_OFD_SETLK, &all);
-        close(lock->file.fd);
-    }
+    leat__fork_hold();
+    unlist(lock);
+    leat__lmdb_lock_file_close(&lock->file);
+    leat__fork_release();
     leat__free(lock->file.path);
     leat__free(lock);
 }
 
-void leat__lmdb_lock_forget(leat__lmdb_lock *lock)
+void leat__lmdb_lock_forget_all(void)
 {
-    if (!lock)
-        return;
-    leat__lmdb_lock_file_unmap(&lock->file);
-    close(lock->file.fd);
+    for (leat__lmdb_lock *at = atomic_load(&locks); at;
+         at = atomic_load(&at->next))
+        leat__lmdb_lock_file_forget(&at->file);
+    atomic_store(&locks, NULL);
 }
 
 uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
@@ -327,84 +304,21 @@ uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
     return atomic_load(&lock->file.table->txnid);
 }
 
-/* Whether no process holds the byte of that number. */
-static bool is_dead(const leat__lmdb_lock *lock, pid_t number)
-{
-    if (number == lock->number)
-        return false;
-    return number < 0 || find_lock(lock->file.fd, number) == F_UNLCK;
-}
-
-static void clear_dead(leat__lmdb_lock *lock)
-{
-    leat__lmdb_lock_slot *slot = lock->file.table->slot;
-    uint32_t n = atomic_load(&lock->file.table->readers);
-    for (uint32_t i = 0; i < n && i < lock->file.capacity; i++) {
-        pid_t number = atomic_load(&slot[i].number);
-        if (number && is_dead(lock, number))
-            atomic_store(&slot[i].number, 0);
-    }
-}
-
-static int lock_slots(leat__lmdb_lock *lock)
-{
-    pthread_mutex_t *mutex = &lock->file.table->readers_mutex;
-    lock_wait wait = {0};
-    int code = 0;
-    int status = leat__lmdb_lock_file_check(&lock->file);
-    while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
-        status = wait_once(&wait, lock, "its mutex is locked");
-    if (status)
-        return status;
-    if (code == EOWNERDEAD) {
-        clear_dead(lock);
-        code = pthread_mutex_consistent(mutex);
-    }
-    return code ? leat__lmdb_lock_file_damaged(&lock->file,
-                                               "its mutex cannot be locked")
-                : LEAT_OK;
-}
-
-/* Fails only if the table was overwritten, which the next caller detects. */
-static void unlock_slots(leat__lmdb_lock *lock)
-{
-    (void)pthread_mutex_unlock(&lock->file.table->readers_mutex);
-}
-
-/*
- * Right after its number's byte was locked, a slot with this number belongs to
- * a dead process that had the same id, as in a restarted container. Later,
- * is_dead takes it for this process's own.
- */
-static int clear_own(leat__lmdb_lock *lock)
-{
-    leat__lmdb_lock_table *table = lock->file.table;
-    int status = lock_slots(lock);
-    if (status)
-        return status;
-    uint32_t n = atomic_load(&table->readers);
-    for (uint32_t i = 0; i < n && i < lock->file.capacity; i++)
-        if (atomic_load(&table->slot[i].number) == lock->number)
-            atomic_store(&table->slot[i].number, 0);
-    unlock_slots(lock);
-    return LEAT_OK;
-}
-
 int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
-                         int *code)
+                         int64_t began, int *code)
 {
     *code = leat__lmdb_lock_file_find_kind(&lock->file);
     if (*code)
         return leat__error_system(*code, "%s: cannot make a mutex",
                                   lock->file.path);
-    int status = join(lock, file, code);
+    int status = join(lock, file, began, code);
     if (!status && !*code)
         *code = take_number(lock);
     if (!status && !*code)
-        status = clear_own(lock);
+        status = leat__lmdb_slot_clear_own(&lock->file);
     if (status || *code) {
         leat__lmdb_lock_file_unmap(&lock->file);
-        (void)set_lock(lock, F_UNLCK, 0);
+        (void)leat__lmdb_lock_file_set_lock(&lock->file, F_UNLCK, 0);
         return status;
     }
     lock->data_device = file->device;
@@ -412,62 +326,10 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     return LEAT_OK;
 }
 
-/* The index of a free slot; -1: none. */
-static int64_t find_free(const leat__lmdb_lock *lock)
-{
-    leat__lmdb_lock_table *table = lock->file.table;
-    uint32_t n = atomic_load(&table->readers);
-    for (uint32_t i = 0; i < n && i < lock->file.capacity; i++)
-        if (atomic_load(&table->slot[i].number) == 0)
-            return i;
-    return n < lock->file.capacity ? (int64_t)n : -1;
-}
-
-/* Other processes read slots below `readers` without the mutex, so it is raised
- * last but one; the number, which marks the owner, is stored last. */
-static void claim(leat__lmdb_lock *lock, int64_t at)
-{
-    leat__lmdb_lock_table *table = lock->file.table;
-    leat__lmdb_lock_slot *slot = &table->slot[at];
-    atomic_store(&slot->number, 0);
-    atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
-    slot->thread = pthread_self();
-    if ((uint32_t)at == atomic_load(&table->readers))
-        atomic_store(&table->readers, (uint32_t)at + 1);
-    atomic_store(&slot->number, lock->number);
-}
-
-static int take_slot(leat__lmdb_lock *lock, int64_t *out)
-{
-    int status = lock_slots(lock);
-    if (status)
-        return status;
-    int64_t at = find_free(lock);
-    if (at < 0) {
-        clear_dead(lock);
-        at = find_free(lock);
-    }
-    status =
-        at < 0 ? LEAT_OK : leat__lmdb_lock_file_reserve_slot(&lock->file, at);
-    if (at >= 0 && !status)
-        claim(lock, at);
-    unlock_slots(lock);
-    if (status)
-        return status;
-    if (at < 0)
-        return leat_error(LEAT_EIO,
-                          "%s: all %u slots for readers are taken "
-                          "(MDB_READERS_FULL); close other readers, or raise "
-                          "maxreaders where the database is first opened",
-                          lock->file.path, lock->file.capacity);
-    *out = at;
-    return LEAT_OK;
-}
-
 int leat__lmdb_lock_pin(leat__lmdb_lock *lock, leat__lmdb_pin *out)
 {
     int64_t at = -1;
-    int status = take_slot(lock, &at);
+    int status = leat__lmdb_slot_take(&lock->file, &at);
     if (status)
         return status;
     /* A writer that commits in between may not see the slot. */

@@ -16,8 +16,7 @@
 
 /*
  * One per lock file in the process, shared (reference counted) by its
- * environments. The caller serialises all calls but the three marked "Any
- * thread".
+ * environments. The caller serialises all calls but those marked "Any thread".
  */
 typedef struct leat__lmdb_lock leat__lmdb_lock;
 
@@ -43,20 +42,18 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a,
 /* Whether a writer that opens `path` uses this lock file. */
 bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path);
 
-/*
- * Whether another process uses the lock file at `path`. `own` is this process's
- * lock of that file; NULL: none.
- */
-bool leat__lmdb_lock_is_used(const char *path, const leat__lmdb_lock *own);
+/* Whether another process uses the lock file at `path`. */
+bool leat__lmdb_lock_is_used(const char *path);
 
 /*
  * Joins the users of the lock file, and initialises it if there are no others.
+ * Waits for those that initialise it until 5 s after `began` (leat__clock_now).
  * With *code as above the lock is not held and nothing can be pinned. Errors:
  * LEAT_EIO if it is not a lock file, is damaged while in use, or another
- * process holds it for too long.
+ * process holds it for too long. Any thread, while no other has the lock.
  */
 int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
-                         int *code);
+                         int64_t began, int *code);
 
 /* Whether join succeeded, so that transactions can be pinned. */
 bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
@@ -79,11 +76,12 @@ leat__lmdb_lock *leat__lmdb_lock_ref(leat__lmdb_lock *lock);
 void leat__lmdb_lock_close(leat__lmdb_lock *lock);
 
 /*
- * In a child after fork: releases the map and the descriptor shared with the
- * parent, whose locks would otherwise last as long as the child. Locks and
- * slots remain the parent's.
+ * In a child after fork: releases the maps and descriptors of all locks, also
+ * of those that are being opened, which are shared with the parent: its locks
+ * would otherwise last as long as the child. Locks and slots remain the
+ * parent's.
  */
-void leat__lmdb_lock_forget(leat__lmdb_lock *lock);
+void leat__lmdb_lock_forget_all(void);
 
 /* The latest committed transaction. Any thread. */
 uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock);

@@ -3,7 +3,10 @@
  * damaged it, and a file that is not LMDB's lock file is left as it is.
  */
 #include "readers/lmdb/lmdb_lock_file.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -22,6 +25,9 @@
 #define LOCK_BYTES 8192
 #define LOCK_BYTES_MAX ((off_t)64 << 20)
 
+#define WAIT_SECONDS 5
+#define SECOND INT64_C(1000000000)
+
 static int foreign_file(const char *path, const char *what)
 {
     return leat_error(LEAT_EIO,
@@ -39,12 +45,73 @@ int leat__lmdb_lock_file_damaged(const leat__lmdb_lock_file *lock,
                       lock->path, what);
 }
 
+int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait,
+                              const leat__lmdb_lock_file *lock,
+                              const char *what)
+{
+    int64_t now = leat__clock_now();
+    if (!wait->began)
+        wait->began = now;
+    if (!wait->pause)
+        wait->pause = SECOND / 20000;
+    int64_t waited = now - wait->began;
+    if (waited > WAIT_SECONDS * SECOND)
+        return leat__lmdb_lock_file_damaged(lock, what);
+    if (waited > SECOND && !wait->logged) {
+        wait->logged = true;
+        leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", lock->path, what);
+    }
+    struct timespec pause = leat__clock_timespec(wait->pause);
+    nanosleep(&pause, NULL);
+    if (wait->pause < SECOND / 50)
+        wait->pause *= 2;
+    return LEAT_OK;
+}
+
+int leat__lmdb_lock_file_set_lock(const leat__lmdb_lock_file *lock, short type,
+                                  off_t at)
+{
+    struct flock wanted = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    int result;
+    do
+        result = fcntl(lock->fd, F_OFD_SETLK, &wanted);
+    while (result != 0 && errno == EINTR);
+    return result ? errno : 0;
+}
+
+int leat__lmdb_lock_file_find_lock(int fd, off_t at)
+{
+    struct flock found = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    return fcntl(fd, F_OFD_GETLK, &found) == 0 ? found.l_type : -1;
+}
+
+bool leat__lmdb_lock_file_is_taken(int code)
+{
+    return code == EAGAIN || code == EACCES;
+}
+
 static const char *type_of(mode_t mode)
 {
     return S_ISLNK(mode)    ? "a symbolic link"
            : S_ISDIR(mode)  ? "a directory"
            : S_ISFIFO(mode) ? "a pipe"
                             : "not a regular file";
+}
+
+/* 0, or the system's error. A forked child has the file only if it finds its
+ * descriptor here. */
+static int open_file(leat__lmdb_lock_file *lock)
+{
+    leat__fork_hold();
+    lock->fd =
+        open(lock->path,
+             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+             0664);
+    int code = lock->fd < 0 ? errno : 0;
+    leat__fork_release();
+    return code;
 }
 
 int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
@@ -58,16 +125,15 @@ int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
     /* Opening a device can have side effects, so the type is checked first. */
     if (lstat(lock->path, &found) == 0 && !S_ISREG(found.st_mode))
         return foreign_file(lock->path, type_of(found.st_mode));
-    lock->fd =
-        open(lock->path,
-             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-             0664);
-    if (lock->fd < 0 && errno == ELOOP)
+    *code = open_file(lock);
+    if (*code == ELOOP) {
+        *code = 0;
         return foreign_file(lock->path, "a symbolic link");
-    if (lock->fd < 0 || fstat(lock->fd, &found) != 0) {
-        *code = errno;
-        return LEAT_OK;
     }
+    if (!*code && fstat(lock->fd, &found) != 0)
+        *code = errno;
+    if (*code)
+        return LEAT_OK;
     if (!S_ISREG(found.st_mode))
         return foreign_file(lock->path, type_of(found.st_mode));
     lock->device = found.st_dev;
@@ -112,22 +178,52 @@ int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
 /* 0, or the system's error. */
 static int map_table(leat__lmdb_lock_file *lock, size_t size)
 {
+    leat__fork_hold();
     void *base =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, lock->fd, 0);
-    if (base == MAP_FAILED)
-        return errno;
-    lock->table = base;
-    lock->size = size;
+    int code = base == MAP_FAILED ? errno : 0;
+    if (!code) {
+        lock->table = base;
+        lock->size = size;
+    }
+    leat__fork_release();
     lock->capacity = (uint32_t)((size - sizeof(leat__lmdb_lock_table)) /
                                 sizeof(leat__lmdb_lock_slot));
-    return 0;
+    return code;
 }
 
-void leat__lmdb_lock_file_unmap(leat__lmdb_lock_file *lock)
+static void unmap(leat__lmdb_lock_file *lock)
 {
     if (lock->table)
         munmap(lock->table, lock->size);
     lock->table = NULL;
+}
+
+void leat__lmdb_lock_file_unmap(leat__lmdb_lock_file *lock)
+{
+    leat__fork_hold();
+    unmap(lock);
+    leat__fork_release();
+}
+
+void leat__lmdb_lock_file_close(leat__lmdb_lock_file *lock)
+{
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    unmap(lock);
+    if (lock->fd < 0)
+        return;
+    /* A child of vfork or clone may have the descriptor, too. */
+    (void)fcntl(lock->fd, F_OFD_SETLK, &all);
+    close(lock->fd);
+    lock->fd = -1;
+}
+
+void leat__lmdb_lock_file_forget(leat__lmdb_lock_file *lock)
+{
+    unmap(lock);
+    if (lock->fd >= 0)
+        close(lock->fd);
+    lock->fd = -1;
 }
 
 /* As in liblmdb: shared between processes, and robust. */

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -43,16 +44,48 @@ typedef struct leat__lmdb_lock_file {
     leat__lmdb_lock_table *table;
     uint32_t capacity; /* slots */
     int kind;          /* __kind of a mutex initialised as liblmdb's */
+    pid_t number;      /* this process's number in its slots */
 } leat__lmdb_lock_file;
+
+/* A bounded wait: pauses of growing length. */
+typedef struct leat__lmdb_lock_wait {
+    int64_t began; /* by leat__clock_now; 0: at the first pause */
+    int64_t pause;
+    bool logged;
+} leat__lmdb_lock_wait;
+
+/* Pauses once. LEAT_EIO, with `what` as the reason, 5 s after it began. */
+int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait,
+                              const leat__lmdb_lock_file *lock,
+                              const char *what);
 
 /*
  * Opens the file, or creates an empty one, without following links. If it
  * cannot be opened, *code is the system's error and the status LEAT_OK. Errors:
- * LEAT_EIO if it is not a regular file; LEAT_ENOMEM. The caller closes fd and
- * frees the path, after an error too.
+ * LEAT_EIO if it is not a regular file; LEAT_ENOMEM. The caller closes it,
+ * after an error too.
  */
 int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
                               int *code);
+
+/* Unmaps the table, releases all locks and closes the file. The caller holds
+ * forks off (leat__fork_hold), and frees the path. */
+void leat__lmdb_lock_file_close(leat__lmdb_lock_file *lock);
+
+/* In a child after fork: releases the map and the descriptor, and leaves the
+ * locks, which are the parent's. The file may be in any state. */
+void leat__lmdb_lock_file_forget(leat__lmdb_lock_file *lock);
+
+/* Sets this open file's lock on the byte. 0, or the system's error. */
+int leat__lmdb_lock_file_set_lock(const leat__lmdb_lock_file *lock, short type,
+                                  off_t at);
+
+/* The type of a lock of others on the byte: F_UNLCK if there is none; -1 if the
+ * file system cannot say. */
+int leat__lmdb_lock_file_find_lock(int fd, off_t at);
+
+/* Whether that error of set_lock means that another has locked the byte. */
+bool leat__lmdb_lock_file_is_taken(int code);
 
 /* Finds the kind of mutex that a table has. 0, or the system's error. */
 int leat__lmdb_lock_file_find_kind(leat__lmdb_lock_file *lock);

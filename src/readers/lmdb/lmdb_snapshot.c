@@ -1,6 +1,9 @@
 /*
  * DESIGN
  *
+ * One snapshot of an environment is opened at a time, under its opening_lock,
+ * so that those of one transaction take one slot.
+ *
  * A snapshot is immutable but for its references, which the environment's
  * snapshots_lock protects together with the list of snapshots, and its index,
  * which is published by a release store and read without a lock; index_lock is
@@ -157,25 +160,35 @@ static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
     return at;
 }
 
-/* LEAT_AGAIN when a writer was faster. */
-static int open_locked(leat__lmdb_snapshot **out,
-                       leat__lmdb_environment *environment)
+/* Transfers the pin on success. LEAT_AGAIN when a writer was faster. */
+static int share_or_create(leat__lmdb_snapshot **out,
+                           leat__lmdb_environment *environment,
+                           const leat__lmdb_pin *pin)
+{
+    leat__lmdb_snapshot *shared = find_locked(environment, pin->txnid);
+    if (!shared)
+        return create(out, environment, pin);
+    leat__lmdb_environment_unpin(environment, pin);
+    shared->references++;
+    *out = shared;
+    return LEAT_OK;
+}
+
+/* Taking the slot may wait for other processes, so that closing needs no
+ * lock that is held meanwhile. LEAT_AGAIN when a writer was faster. */
+static int try_open(leat__lmdb_snapshot **out,
+                    leat__lmdb_environment *environment)
 {
     leat__lmdb_pin pin;
     int status = leat__lmdb_environment_pin(environment, &pin);
     if (status)
         return status;
-    leat__lmdb_snapshot *shared = find_locked(environment, pin.txnid);
-    if (!shared) {
-        status = create(out, environment, &pin);
-        if (status)
-            leat__lmdb_environment_unpin(environment, &pin);
-        return status;
-    }
-    leat__lmdb_environment_unpin(environment, &pin);
-    shared->references++;
-    *out = shared;
-    return LEAT_OK;
+    pthread_mutex_lock(&environment->snapshots_lock);
+    status = share_or_create(out, environment, &pin);
+    pthread_mutex_unlock(&environment->snapshots_lock);
+    if (status)
+        leat__lmdb_environment_unpin(environment, &pin);
+    return status;
 }
 
 int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
@@ -185,11 +198,11 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
     int status = leat__lmdb_environment_open(&environment, path);
     if (status)
         return status;
-    pthread_mutex_lock(&environment->snapshots_lock);
+    pthread_mutex_lock(&environment->opening_lock);
     status = LEAT_AGAIN;
     for (int i = 0; i < TRIES_MAX && status == LEAT_AGAIN; i++)
-        status = open_locked(&snapshot, environment);
-    pthread_mutex_unlock(&environment->snapshots_lock);
+        status = try_open(&snapshot, environment);
+    pthread_mutex_unlock(&environment->opening_lock);
     if (status == LEAT_AGAIN)
         status = leat_error(LEAT_EIO,
                             "%s: a writer changes it faster than it can be "

@@ -1,0 +1,127 @@
+/*
+ * The table's readers_mutex is held while a slot is taken and while those of
+ * dead processes are cleared. A slot is written only by its owner.
+ */
+#include "readers/lmdb/lmdb_slot.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Whether no process holds the byte of that number. */
+static bool is_dead(const leat__lmdb_lock_file *lock, pid_t number)
+{
+    if (number == lock->number)
+        return false;
+    return number < 0 ||
+           leat__lmdb_lock_file_find_lock(lock->fd, number) == F_UNLCK;
+}
+
+static void clear_dead(leat__lmdb_lock_file *lock)
+{
+    leat__lmdb_lock_slot *slot = lock->table->slot;
+    uint32_t n = atomic_load(&lock->table->readers);
+    for (uint32_t i = 0; i < n && i < lock->capacity; i++) {
+        pid_t number = atomic_load(&slot[i].number);
+        if (number && is_dead(lock, number))
+            atomic_store(&slot[i].number, 0);
+    }
+}
+
+static int lock_slots(leat__lmdb_lock_file *lock)
+{
+    pthread_mutex_t *mutex = &lock->table->readers_mutex;
+    leat__lmdb_lock_wait wait = {0};
+    int code = 0;
+    int status = leat__lmdb_lock_file_check(lock);
+    while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
+        status = leat__lmdb_lock_wait_once(&wait, lock, "its mutex is locked");
+    if (status)
+        return status;
+    if (code == EOWNERDEAD) {
+        clear_dead(lock);
+        code = pthread_mutex_consistent(mutex);
+    }
+    return code ? leat__lmdb_lock_file_damaged(lock,
+                                               "its mutex cannot be locked")
+                : LEAT_OK;
+}
+
+/* Fails only if the table was overwritten, which the next caller detects. */
+static void unlock_slots(leat__lmdb_lock_file *lock)
+{
+    (void)pthread_mutex_unlock(&lock->table->readers_mutex);
+}
+
+/*
+ * Right after its number's byte was locked, a slot with this number belongs to
+ * a dead process that had the same id, as in a restarted container. Later,
+ * is_dead takes it for this process's own.
+ */
+int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock)
+{
+    leat__lmdb_lock_table *table = lock->table;
+    int status = lock_slots(lock);
+    if (status)
+        return status;
+    uint32_t n = atomic_load(&table->readers);
+    for (uint32_t i = 0; i < n && i < lock->capacity; i++)
+        if (atomic_load(&table->slot[i].number) == lock->number)
+            atomic_store(&table->slot[i].number, 0);
+    unlock_slots(lock);
+    return LEAT_OK;
+}
+
+/* The index of a free slot; -1: none. */
+static int64_t find_free(const leat__lmdb_lock_file *lock)
+{
+    leat__lmdb_lock_table *table = lock->table;
+    uint32_t n = atomic_load(&table->readers);
+    for (uint32_t i = 0; i < n && i < lock->capacity; i++)
+        if (atomic_load(&table->slot[i].number) == 0)
+            return i;
+    return n < lock->capacity ? (int64_t)n : -1;
+}
+
+/* Other processes read slots below `readers` without the mutex, so it is raised
+ * last but one; the number, which marks the owner, is stored last. */
+static void claim(leat__lmdb_lock_file *lock, int64_t at)
+{
+    leat__lmdb_lock_table *table = lock->table;
+    leat__lmdb_lock_slot *slot = &table->slot[at];
+    atomic_store(&slot->number, 0);
+    atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
+    slot->thread = pthread_self();
+    if ((uint32_t)at == atomic_load(&table->readers))
+        atomic_store(&table->readers, (uint32_t)at + 1);
+    atomic_store(&slot->number, lock->number);
+}
+
+int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t *out)
+{
+    int status = lock_slots(lock);
+    if (status)
+        return status;
+    int64_t at = find_free(lock);
+    if (at < 0) {
+        clear_dead(lock);
+        at = find_free(lock);
+    }
+    status = at < 0 ? LEAT_OK : leat__lmdb_lock_file_reserve_slot(lock, at);
+    if (at >= 0 && !status)
+        claim(lock, at);
+    unlock_slots(lock);
+    if (status)
+        return status;
+    if (at < 0)
+        return leat_error(LEAT_EIO,
+                          "%s: all %u slots for readers are taken "
+                          "(MDB_READERS_FULL); close other readers, or raise "
+                          "maxreaders where the database is first opened",
+                          lock->path, lock->capacity);
+    *out = at;
+    return LEAT_OK;
+}
