@@ -196,37 +196,125 @@ static int check_target(const char *path)
                       path);
 }
 
-/*
- * Creates a file beside `path`, which has room for MARK and NUL at its end.
- * O_EXCL: an existing file or link of that name is never opened.
- */
-static int create_beside(char *path, int *out)
+/* A file that is being written, and its name until it is complete. */
+typedef struct new_file {
+    const char *path;
+    char *beside; /* `path`, with room for MARK and NUL at its end */
+    char *mark;   /* the end of `path` in it */
+    int fd;
+} new_file;
+
+static int draw_name(const new_file *file)
 {
-    char *mark = path + strlen(path);
-    int fd = -1;
+    uint64_t drawn;
+    int status = leat__random_seed(&drawn);
+    if (!status)
+        snprintf(file->mark, MARK_SIZE, MARK, drawn & 0xffffff);
+    return status;
+}
+
+/* O_EXCL: an existing file or link of that name is never opened. */
+static int create_beside(new_file *file)
+{
+    file->fd = -1;
     for (int i = 0; i < TRIES; i++) {
-        uint64_t drawn;
-        int status = leat__random_seed(&drawn);
+        int status = draw_name(file);
         if (status)
             return status;
-        snprintf(mark, MARK_SIZE, MARK, drawn & 0xffffff);
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  0666);
-        if (fd >= 0 || errno != EEXIST)
+        file->fd =
+            open(file->beside,
+                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (file->fd >= 0 || errno != EEXIST)
             break;
     }
-    if (fd < 0) {
-        int code = errno;
-        *mark = 0;
-        return leat__error_system(code, "%s", path);
+    return file->fd < 0 ? leat__error_system(errno, "%s", file->path) : LEAT_OK;
+}
+
+static int write_beside(new_file *file, const void *bytes, size_t size)
+{
+    int status = create_beside(file);
+    if (status)
+        return status;
+    if (write_all(file->fd, bytes, size))
+        status = leat__error_system(errno, "%s", file->path);
+    if (close(file->fd) && !status)
+        status = leat__error_system(errno, "%s", file->path);
+    if (!status && rename(file->beside, file->path))
+        status = leat__error_system(errno, "%s", file->path);
+    if (status)
+        unlink(file->beside);
+    return status;
+}
+
+/* A file without a name, in the directory of `path`. */
+static bool create_unnamed(new_file *file)
+{
+    char *slash = strrchr(file->beside, '/');
+    char first = slash ? slash[1] : 0;
+    if (slash)
+        slash[1] = 0;
+    file->fd = open(slash ? file->beside : ".",
+                    O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (slash)
+        slash[1] = first;
+    return file->fd >= 0;
+}
+
+/* Closes a copy, which reports what closing the file would. */
+static int close_copy(int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 ? -1 : close(copy);
+}
+
+/* Names the file `name` if there is none of that name. */
+static int link_unnamed(const new_file *file, const char *name)
+{
+    char self[32];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/* A file can replace another only by a name of its own. LEAT_AGAIN: it can get
+ * none. */
+static int name_unnamed(const new_file *file)
+{
+    int result = link_unnamed(file, file->path);
+    if (!result)
+        return LEAT_OK;
+    for (int i = 0; i < TRIES && result && errno == EEXIST; i++) {
+        int status = draw_name(file);
+        if (status)
+            return status;
+        result = link_unnamed(file, file->beside);
     }
-    *out = fd;
-    return LEAT_OK;
+    if (result)
+        return LEAT_AGAIN;
+    if (!rename(file->beside, file->path))
+        return LEAT_OK;
+    int status = leat__error_system(errno, "%s", file->path);
+    unlink(file->beside);
+    return status;
+}
+
+/* LEAT_AGAIN where the file system or the process has no such files. */
+static int write_unnamed(new_file *file, const void *bytes, size_t size)
+{
+    if (!create_unnamed(file))
+        return LEAT_AGAIN;
+    int status = LEAT_OK;
+    if (write_all(file->fd, bytes, size) || close_copy(file->fd))
+        status = leat__error_system(errno, "%s", file->path);
+    if (!status)
+        status = name_unnamed(file);
+    close(file->fd); /* its copy's close has reported */
+    *file->mark = 0;
+    return status;
 }
 
 int leat__file_write(const char *path, const void *bytes, size_t size)
 {
-    int fd, status = check_target(path);
+    int status = check_target(path);
     if (status)
         return status;
     size_t length = strlen(path);
@@ -234,18 +322,10 @@ int leat__file_write(const char *path, const void *bytes, size_t size)
     if (!beside)
         return LEAT_ENOMEM;
     memcpy(beside, path, length + 1);
-    status = create_beside(beside, &fd);
-    if (status)
-        goto end;
-    if (write_all(fd, bytes, size))
-        status = leat__error_system(errno, "%s", path);
-    if (close(fd) && !status)
-        status = leat__error_system(errno, "%s", path);
-    if (!status && rename(beside, path))
-        status = leat__error_system(errno, "%s", path);
-    if (status)
-        unlink(beside);
-end:
+    new_file file = {path, beside, beside + length, -1};
+    status = write_unnamed(&file, bytes, size);
+    if (status == LEAT_AGAIN)
+        status = write_beside(&file, bytes, size);
     leat__free(beside);
     return status;
 }

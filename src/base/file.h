@@ -25,10 +25,12 @@ int leat__file_read_bounded(char **out, size_t *size, const char *path,
                             size_t limit, leat__file_bound *bound);
 
 /*
- * Writes a file atomically: the bytes go to a temporary file beside it,
- * PATH.leat-XXXXXX, which is created exclusively under a random name, synced
- * and then renamed. On failure the temporary file is removed and an existing
- * file is unchanged. Errors: LEAT_EIO, LEAT_ENOMEM.
+ * Writes a file atomically: the bytes go to a file without a name, which is
+ * synced and then named, so that a process that is killed leaves nothing. A
+ * file that is replaced, and a file system without such files, need a name
+ * first: PATH.leat-XXXXXX, beside it, exclusive and random, which is then
+ * renamed; on failure that file is removed. An existing file is unchanged on
+ * failure. Errors: LEAT_EIO, LEAT_ENOMEM.
  */
 int leat__file_write(const char *path, const void *bytes, size_t size);
 

@@ -349,6 +349,14 @@ int rename(const char *from, const char *to)
     return fails(FAULT_NAME) ? -1 : REAL(rename)(from, to);
 }
 
+int linkat(int from_directory, const char *from, int to_directory,
+           const char *to, int flags)
+{
+    if (fails(FAULT_NAME))
+        return -1;
+    return REAL(linkat)(from_directory, from, to_directory, to, flags);
+}
+
 int renameat2(int from_directory, const char *from, int to_directory,
               const char *to, unsigned flags)
 {

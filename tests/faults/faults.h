@@ -24,7 +24,7 @@
     X(SEEK, "seek", EIO)         /* lseek, fseek */                            \
     X(CLOSE, "close", EIO)       /* close, which closes all the same */        \
     X(LOCK, "lock", ENOLCK)      /* fcntl, flock */                            \
-    X(NAME, "name", EIO)         /* mkdir, rename, renameat2 */                \
+    X(NAME, "name", EIO)         /* mkdir, rename, renameat2, linkat */        \
     X(REMOVE, "remove", EIO)     /* unlink, unlinkat, rmdir */                 \
     X(MAP, "map", ENOMEM)        /* mmap */                                    \
     X(HINT, "hint", EAGAIN)      /* madvise, posix_fadvise, mincore */         \

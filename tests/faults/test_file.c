@@ -9,6 +9,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 
 enum { LARGEST = 100000, CALLS_MAX = 50 };
 
@@ -214,6 +216,81 @@ START_TEST(a_file_is_written_whole)
 }
 END_TEST
 
+static bool has_unnamed(void)
+{
+    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static int files_meanwhile;
+
+static void count_meanwhile(void)
+{
+    files_meanwhile = count_files();
+}
+
+static void write_watched(fault_call call)
+{
+    files_meanwhile = -1;
+    fault_act(count_meanwhile);
+    fault_arm(call, 0, FAULT_ACT, 0);
+    ck_assert_int_eq(leat__file_write(path, content, LARGEST), LEAT_OK);
+    ck_assert_int_eq(fault_disarm(), 1);
+    expect_content(content, LARGEST);
+}
+
+/* Whatever kills the process meanwhile. */
+START_TEST(nothing_lies_beside_a_file_while_it_is_written)
+{
+    static const fault_call calls[] = {FAULT_WRITE, FAULT_SYNC, FAULT_NAME};
+    if (!has_unnamed()) {
+        printf("skipped: this file system has no files without a name\n");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        write_watched(calls[i]);
+        ck_assert_int_eq(files_meanwhile, 0);
+        write_watched(calls[i]);
+        ck_assert_int_eq(files_meanwhile, 1);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+}
+END_TEST
+
+/* In the directory that is the current one, too. */
+START_TEST(a_bare_name_is_written)
+{
+    char before[PATH_MAX];
+    ck_assert_ptr_nonnull(getcwd(before, sizeof(before)));
+    ck_assert_int_eq(chdir(directory), 0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat__file_write("file", content, 10), LEAT_OK);
+    ck_assert_int_eq(chdir(before), 0);
+    expect_content(content, 10);
+    ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
+/* As on NFS, or where /proc is missing. */
+START_TEST(a_file_is_written_where_none_can_be_without_a_name)
+{
+    for (int i = 0; i < 2; i++) {
+        fault_arm(FAULT_OPEN, 0, EOPNOTSUPP, 0);
+        ck_assert_int_eq(leat__file_write(path, content, 10), LEAT_OK);
+        ck_assert_int_eq(fault_disarm(), 1);
+        expect_content(content, 10);
+        ck_assert_int_eq(count_files(), 1);
+        fault_arm(FAULT_NAME, 0, ENOENT, 0);
+        ck_assert_int_eq(leat__file_write(path, content, 20), LEAT_OK);
+        ck_assert_int_eq(fault_disarm(), 1);
+        expect_content(content, 20);
+        ck_assert_int_eq(count_files(), 1);
+    }
+}
+END_TEST
+
 /* What was there stays, and nothing lies beside it. */
 START_TEST(writing_that_fails_changes_nothing)
 {
@@ -225,7 +302,7 @@ START_TEST(writing_that_fails_changes_nothing)
                  {FAULT_CLOSE, EIO},    {FAULT_NAME, EIO}};
     fixture_store(path, "before", 6);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        fault_arm(kinds[i].call, 0, kinds[i].error, 0);
+        fault_arm(kinds[i].call, 0, kinds[i].error, 1);
         int status = leat__file_write(path, content, LARGEST);
         ck_assert_int_eq(fault_disarm(), 1);
         ck_assert_msg(status == LEAT_EIO, "%s: %d", fault_name(kinds[i].call),
@@ -240,6 +317,12 @@ START_TEST(writing_that_fails_changes_nothing)
     ck_assert_int_eq(leat__file_write(path, content, LARGEST), LEAT_ENOMEM);
     leat__alloc_fail_at(-1);
     expect_content("before", 6);
+    /* The name, that beside it, and the renaming. */
+    fault_arm(FAULT_NAME, has_unnamed() ? 2 : 0, EIO, 0);
+    ck_assert_int_eq(leat__file_write(path, content, LARGEST), LEAT_EIO);
+    ck_assert_int_eq(fault_disarm(), 1);
+    expect_content("before", 6);
+    ck_assert_int_eq(count_files(), 1);
     /* What a signal interrupts or comes in pieces is gone on with. */
     fault_arm(FAULT_WRITE, 0, FAULT_SHORT, 1);
     ck_assert_int_eq(leat__file_write(path, content, 100), LEAT_OK);
@@ -273,15 +356,17 @@ END_TEST
 /* A name that is taken already is another one's: one more is drawn. */
 START_TEST(a_temporary_name_that_is_taken_is_left_alone)
 {
-    fault_arm(FAULT_OPEN, 0, EEXIST, 0);
-    ck_assert_int_eq(leat__file_write(path, content, 10), LEAT_OK);
-    ck_assert_int_eq(fault_disarm(), 1);
-    expect_content(content, 10);
-    fault_arm(FAULT_OPEN, 0, EEXIST, 1);
-    ck_assert_int_eq(leat__file_write(path, content, 20), LEAT_EIO);
-    fault_disarm();
-    expect_content(content, 10);
-    ck_assert_int_eq(count_files(), 1);
+    for (int i = 0; i < 4; i++) {
+        fault_arm(i < 2 ? FAULT_NAME : FAULT_OPEN, i % 2, EEXIST, 0);
+        ck_assert_int_eq(leat__file_write(path, content, 10), LEAT_OK);
+        fault_disarm();
+        expect_content(content, 10);
+        fault_arm(i < 2 ? FAULT_NAME : FAULT_OPEN, 0, EEXIST, 1);
+        ck_assert_int_eq(leat__file_write(path, content, 20), LEAT_EIO);
+        ck_assert_int_eq(fault_disarm(), 1);
+        expect_content(content, 10);
+        ck_assert_int_eq(count_files(), 1);
+    }
 }
 END_TEST
 
@@ -299,6 +384,9 @@ int main(void)
     tcase_add_test(
         tcase, reading_that_fails_is_an_error_and_what_is_interrupted_goes_on);
     tcase_add_test(tcase, a_file_is_written_whole);
+    tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);
+    tcase_add_test(tcase, a_bare_name_is_written);
+    tcase_add_test(tcase, a_file_is_written_where_none_can_be_without_a_name);
     tcase_add_test(tcase, writing_that_fails_changes_nothing);
     tcase_add_test(tcase, only_a_file_gives_way);
     tcase_add_test(tcase, a_temporary_name_that_is_taken_is_left_alone);

@@ -642,6 +642,8 @@ START_TEST(nothing_that_has_the_name_of_the_temporary_file_is_opened)
     snprintf(drawn, sizeof(drawn), "%s.leat-000000", path);
     snprintf(victim, sizeof(victim), "%s/victim", folder);
     ck_assert_int_eq(leat_mean_save(victim, 1, 1, 24, values), LEAT_OK);
+    /* A file that is replaced has a temporary name beside it. */
+    ck_assert_int_eq(leat_mean_save(path, 1, 1, 24, values), LEAT_OK);
     for (int kind = 0; kind < 3; kind++) {
         plant(kind, victim, drawn);
         /* Names that can be known beforehand are in nobody's way. */
