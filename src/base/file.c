@@ -149,27 +149,109 @@ static int check_source(int fd, const char *path)
     return LEAT_OK;
 }
 
+/* A file under a lease, which would be refused: waits until its holder gives it
+ * up, or the system does for it. The path may lead to a pipe by now. */
+static int open_leased(const char *path, int flags)
+{
+    char self[32];
+    struct stat about;
+    int at = open(path, O_PATH | O_CLOEXEC | flags);
+    if (at < 0)
+        return -1;
+    int fd = -1, code = EAGAIN;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+    if (fstat(at, &about) == 0 && S_ISREG(about.st_mode)) {
+        do
+            fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        while (fd < 0 && errno == EINTR);
+        code = errno;
+    }
+    close(at); /* nothing was read or written by it */
+    errno = code;
+    return fd;
+}
+
+int leat__file_open(const char *path, int flags)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+    return fd < 0 && errno == EWOULDBLOCK ? open_leased(path, flags) : fd;
+}
+
+static int read_from(int fd, char **out, size_t *size, open_file *file)
+{
+    file->fd = fd;
+    int status = read_whole(file);
+    if (status)
+        return status;
+    *out = file->bytes;
+    *size = file->used;
+    return LEAT_OK;
+}
+
 int leat__file_read_bounded(char **out, size_t *size, const char *path,
                             size_t limit, leat__file_bound *bound)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = leat__file_open(path, 0);
     if (fd < 0)
         return leat__error_system(errno, "%s", path);
-    open_file file = {.fd = fd, .path = path, .most = limit, .bound = bound};
+    open_file file = {.path = path, .most = limit, .bound = bound};
     int status = check_source(fd, path);
     if (!status)
-        status = read_whole(&file);
+        status = read_from(fd, out, size, &file);
     close(fd); /* Read-only: nothing is lost if it fails. */
-    if (status)
-        return status;
-    *out = file.bytes;
-    *size = file.used;
-    return LEAT_OK;
+    return status;
 }
 
 int leat__file_read(char **out, size_t *size, const char *path, size_t limit)
 {
     return leat__file_read_bounded(out, size, path, limit, NULL);
+}
+
+static int refuse_own(const char *path, mode_t mode)
+{
+    return leat_error(LEAT_EIO,
+                      "%s: expected a file that leat made, found a %s; remove "
+                      "it",
+                      path,
+                      S_ISLNK(mode)    ? "symbolic link"
+                      : S_ISDIR(mode)  ? "directory"
+                      : S_ISFIFO(mode) ? "named pipe"
+                                       : "device");
+}
+
+int leat__file_open_own(int *out, const char *path)
+{
+    struct stat about;
+    /* Opening a pipe or a device can have side effects. */
+    if (lstat(path, &about) != 0)
+        return leat__error_system(errno, "%s", path);
+    if (!S_ISREG(about.st_mode))
+        return refuse_own(path, about.st_mode);
+    int fd = leat__file_open(path, O_NOFOLLOW);
+    if (fd < 0)
+        return leat__error_system(errno, "%s", path);
+    int status =
+        fstat(fd, &about) ? leat__error_system(errno, "%s", path) : LEAT_OK;
+    if (!status && !S_ISREG(about.st_mode))
+        status = refuse_own(path, about.st_mode);
+    if (status)
+        close(fd);
+    else
+        *out = fd;
+    return status;
+}
+
+int leat__file_read_own(char **out, size_t *size, const char *path,
+                        size_t limit)
+{
+    int fd;
+    open_file file = {.path = path, .most = limit};
+    int status = leat__file_open_own(&fd, path);
+    if (status)
+        return status;
+    status = read_from(fd, out, size, &file);
+    close(fd); /* Read-only: nothing is lost if it fails. */
+    return status;
 }
 
 static int write_all(int fd, const void *bytes, size_t size)

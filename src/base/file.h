@@ -4,6 +4,9 @@
 
 #include <leat/status.h>
 
+#include <stddef.h>
+#include <stdint.h>
+
 /*
  * Reads a file of at most `limit` bytes. `*out` is owned by the caller
  * (leat__free) and has a NUL after its `*size` bytes. Anonymous pipes, such as
@@ -23,6 +26,23 @@ typedef int leat__file_bound(const char *path, const char *bytes, size_t size,
 /* The same; `bound` keeps a source of unknown size from filling memory. */
 int leat__file_read_bounded(char **out, size_t *size, const char *path,
                             size_t limit, leat__file_bound *bound);
+
+/*
+ * Opens a file for reading, with O_CLOEXEC. A named pipe is not waited for; the
+ * end of another program's lease on a regular file is. `flags`: 0 or
+ * O_NOFOLLOW. The descriptor may have O_NONBLOCK; -1: see errno.
+ */
+int leat__file_open(const char *path, int flags);
+
+/*
+ * The same for a file that leat itself made, such as an index: a link, a pipe
+ * or anything else in its place is not opened. Errors: LEAT_EIO.
+ */
+int leat__file_open_own(int *out, const char *path);
+
+/* leat__file_read for such a file. */
+int leat__file_read_own(char **out, size_t *size, const char *path,
+                        size_t limit);
 
 /*
  * Writes a file atomically: the bytes go to a file without a name, which is

@@ -1,5 +1,6 @@
 #include "readers/mapped_file.h"
 #include "base/error.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,15 +92,23 @@ static int map_whole(leat__mapped_file *out, const char *name, int fd,
     return LEAT_OK;
 }
 
-int leat__mapped_file_open(leat__mapped_file *out, const char *name,
-                           bool keeps_fd, struct stat *about)
+static int open_file(int *out, const char *name, int flags)
 {
-    /* Without O_NONBLOCK a named pipe would wait for a writer. */
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return leat__error_system(errno, "%s", name);
-    int status = map_whole(out, name, fd, about);
-    if (!status && keeps_fd)
+    if (flags & LEAT__MAP_OWN)
+        return leat__file_open_own(out, name);
+    *out = leat__file_open(name, 0);
+    return *out < 0 ? leat__error_system(errno, "%s", name) : LEAT_OK;
+}
+
+int leat__mapped_file_open(leat__mapped_file *out, const char *name, int flags,
+                           struct stat *about)
+{
+    int fd;
+    int status = open_file(&fd, name, flags);
+    if (status)
+        return status;
+    status = map_whole(out, name, fd, about);
+    if (!status && flags & LEAT__MAP_KEEPS_FD)
         return LEAT_OK;
     close(fd); /* only read from: nothing can be lost */
     if (!status)

@@ -46,14 +46,19 @@ typedef struct leat__mapped_file {
 void leat__mapped_file_init(leat__mapped_file *out, const char *name,
                             const unsigned char *base, size_t size, int fd);
 
+enum {
+    /* Keeps the descriptor; without it requests go by way of the map. */
+    LEAT__MAP_KEEPS_FD = 1,
+    LEAT__MAP_OWN = 2 /* a file that leat made: no link is followed */
+};
+
 /*
- * Opens and maps a whole regular file; `name` is borrowed. Without `keeps_fd`
- * its descriptor is closed again: requests then go by way of the map. Owned by
- * the caller: leat__mapped_file_close. Errors: LEAT_EIO. `*about` is what fstat
- * found.
+ * Opens and maps a whole regular file; `name` is borrowed. `flags`: of the
+ * above. Owned by the caller: leat__mapped_file_close. Errors: LEAT_EIO.
+ * `*about` is what fstat found.
  */
-int leat__mapped_file_open(leat__mapped_file *out, const char *name,
-                           bool keeps_fd, struct stat *about);
+int leat__mapped_file_open(leat__mapped_file *out, const char *name, int flags,
+                           struct stat *about);
 void leat__mapped_file_close(leat__mapped_file *file);
 
 /*

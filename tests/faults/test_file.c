@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
+#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <leat/status.h>
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 
 enum { LARGEST = 100000, CALLS_MAX = 50 };
@@ -151,6 +153,105 @@ START_TEST(what_is_no_file_is_not_read)
     ck_assert_int_eq(leat__file_read(&bytes, &size, directory, 10), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "Is a directory"));
     ck_assert_int_eq(leat__file_read(&bytes, &size, "/nowhere", 10), LEAT_EIO);
+}
+END_TEST
+
+static void expect_own_refused(const char *type)
+{
+    char *bytes;
+    size_t size;
+    char line[1024];
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, LARGEST),
+                     LEAT_EIO);
+    snprintf(line, sizeof(line),
+             "%s: expected a file that leat made, found a %s; remove it", path,
+             type);
+    ck_assert_str_eq(leat_last_error(), line);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+static void swap_for_link(void)
+{
+    char other[3 * FIXTURE_PATH];
+    snprintf(other, sizeof(other), "%s/other", directory);
+    ck_assert_int_eq(rename(path, other), 0);
+    ck_assert_int_eq(symlink(other, path), 0);
+}
+
+/* Whatever a link leads to: another program made it. */
+START_TEST(a_file_of_leats_own_is_no_link_or_pipe)
+{
+    char *bytes;
+    size_t size;
+    fixture_store(path, content, 100);
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_OK);
+    ck_assert_uint_eq(size, 100);
+    ck_assert_mem_eq(bytes, content, size);
+    leat__free(bytes);
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 99),
+                     LEAT_EFORMAT);
+    /* The first look has found a file. */
+    fault_act(swap_for_link);
+    fault_arm(FAULT_OPEN, 0, FAULT_ACT, 0);
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_EIO);
+    ck_assert_int_eq(fault_disarm(), 1);
+    expect_own_refused("symbolic link");
+    ck_assert_int_eq(symlink(fill_pipe(10), path), 0);
+    expect_own_refused("symbolic link");
+    ck_assert_int_eq(read(ends[0], content, LARGEST), 10);
+    ck_assert_int_eq(close(ends[0]), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    expect_own_refused("named pipe");
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_EIO);
+}
+END_TEST
+
+static int leased;
+
+static void give_up(int signal_number)
+{
+    (void)signal_number;
+    fcntl(leased, F_SETLEASE, F_UNLCK);
+}
+
+/* In another process: holds the file until somebody opens it, as a file server
+ * does for its clients. */
+static void lease(const char *name)
+{
+    struct sigaction action = {.sa_handler = give_up, .sa_flags = SA_RESTART};
+    leased = open(name, O_RDWR | O_CLOEXEC);
+    if (leased < 0 || sigaction(SIGIO, &action, NULL) ||
+        fcntl(leased, F_SETLEASE, F_WRLCK))
+        _exit(2);
+}
+
+static bool has_leases(void)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool has = fd >= 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+START_TEST(the_end_of_a_lease_is_waited_for)
+{
+    char *bytes;
+    size_t size;
+    fixture_store(path, content, 100);
+    if (!has_leases()) {
+        printf("skipped: no lease on a file here\n");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        other_process other = other_process_start(lease, path);
+        int status = i ? leat__file_read_own(&bytes, &size, path, 100)
+                       : leat__file_read(&bytes, &size, path, 100);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        ck_assert_uint_eq(size, 100);
+        leat__free(bytes);
+        other_process_stop(&other);
+    }
 }
 END_TEST
 
@@ -383,6 +484,8 @@ int main(void)
     tcase_add_test(tcase, what_is_no_file_is_not_read);
     tcase_add_test(
         tcase, reading_that_fails_is_an_error_and_what_is_interrupted_goes_on);
+    tcase_add_test(tcase, a_file_of_leats_own_is_no_link_or_pipe);
+    tcase_add_test(tcase, the_end_of_a_lease_is_waited_for);
     tcase_add_test(tcase, a_file_is_written_whole);
     tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);
     tcase_add_test(tcase, a_bare_name_is_written);

@@ -740,6 +740,29 @@ START_TEST(an_index_longer_than_the_data_can_have_is_refused)
 }
 END_TEST
 
+/* A copy elsewhere, to which a link leads, and a pipe. */
+START_TEST(a_link_or_a_pipe_in_it_is_refused)
+{
+    static const char *const names[] = {"/index", "/data"};
+    leat_reader *reader = NULL;
+    char name[128], target[128];
+    make(3);
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof(name), "%s%s", path, names[i / 2]);
+        snprintf(target, sizeof(target), "%s/elsewhere", root);
+        ck_assert_int_eq(rename(name, target), 0);
+        ck_assert_int_eq(i % 2 ? mkfifo(name, 0600) : symlink(target, name), 0);
+        ck_assert_int_eq(open_cached(source_pipeline(3), &reader), LEAT_EIO);
+        ck_assert_msg(strstr(leat_last_error(), name) &&
+                          strstr(leat_last_error(), "that leat made"),
+                      "%s", leat_last_error());
+        ck_assert_int_eq(unlink(name), 0);
+        ck_assert_int_eq(rename(target, name), 0);
+    }
+    leat_reader_close(open_source(3));
+}
+END_TEST
+
 START_TEST(a_damaged_sample_is_a_bad_record)
 {
     size_t size;
@@ -924,6 +947,7 @@ int main(void)
     tcase_add_test(tcase, a_reader_without_identity_is_refused);
     tcase_add_test(tcase, a_damaged_index_is_refused);
     tcase_add_test(tcase, an_index_longer_than_the_data_can_have_is_refused);
+    tcase_add_test(tcase, a_link_or_a_pipe_in_it_is_refused);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
     tcase_add_test(tcase, every_allocation_may_fail);

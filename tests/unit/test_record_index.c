@@ -5,6 +5,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <sys/ioctl.h>
 
 static char folder[FIXTURE_PATH];
 static char path[FIXTURE_PATH + 16];
@@ -181,6 +182,44 @@ START_TEST(what_cannot_be_kept_is_no_error)
 }
 END_TEST
 
+static int warnings;
+
+static void count_warning(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    warnings += level == LEAT_LOG_WARNING &&
+                strstr(line, "its index cannot be kept") != NULL;
+}
+
+/* An index elsewhere, or what would be gone once it was read. */
+START_TEST(a_link_in_the_place_of_an_index_is_not_followed)
+{
+    char target[FIXTURE_PATH + 32];
+    int ends[2], left = 0;
+    write_records(50, 10);
+    leat_log_set(count_warning, NULL, LEAT_LOG_WARNING);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert_int_eq(warnings, 0);
+    snprintf(target, sizeof(target), "%s/elsewhere", folder);
+    ck_assert_int_eq(rename(kept, target), 0);
+    ck_assert_int_eq(symlink(target, kept), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert_int_eq(warnings, 1);
+    ck_assert_int_eq(unlink(kept), 0);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(write(ends[1], "bytes", 5), 5);
+    ck_assert_int_eq(close(ends[1]), 0);
+    snprintf(target, sizeof(target), "/proc/self/fd/%d", ends[0]);
+    ck_assert_int_eq(symlink(target, kept), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert_int_eq(warnings, 2);
+    ck_assert_int_eq(ioctl(ends[0], FIONREAD, &left), 0);
+    ck_assert_int_eq(left, 5);
+    ck_assert_int_eq(close(ends[0]), 0);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record_index");
@@ -193,5 +232,6 @@ int main(void)
     tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
+    tcase_add_test(tcase, a_link_in_the_place_of_an_index_is_not_followed);
     return suite_run(suite);
 }

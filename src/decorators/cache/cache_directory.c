@@ -109,7 +109,7 @@ static int read_index(leat__cache_directory *directory, const char *path,
     if (!status)
         status = bound_index(path, &most);
     if (!status)
-        status = leat__file_read(&directory->index, &size, name, most);
+        status = leat__file_read_own(&directory->index, &size, name, most);
     if (!status)
         status = check_index(path, directory->index, size, &header);
     if (status)
@@ -132,7 +132,7 @@ static int map_data(leat__cache_directory *directory, const char *path)
     if (status || header.data_bytes == 0)
         return status;
     status = leat__mapped_file_open(&directory->data, directory->data_path,
-                                    false, &about);
+                                    LEAT__MAP_OWN, &about);
     if (status)
         return status;
     directory->is_mapped = true;

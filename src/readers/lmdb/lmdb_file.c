@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_file.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_freelist.h"
 
@@ -134,8 +135,7 @@ static int open_data(leat__lmdb_file *file)
     if (!S_ISREG(found.st_mode))
         return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
                           file->data);
-    /* O_NONBLOCK: it may have become a pipe meanwhile. */
-    file->fd = open(file->data, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    file->fd = leat__file_open(file->data, 0);
     if (file->fd < 0 || fstat(file->fd, &found) != 0)
         return leat__error_system(errno, "%s: cannot be opened", file->data);
     if (!S_ISREG(found.st_mode))

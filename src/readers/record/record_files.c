@@ -36,7 +36,8 @@ static int open_file(leat__record_source *source, const char *path,
                      bool keeps_fd, leat__record_format *format)
 {
     struct stat about;
-    int status = leat__mapped_file_open(&source->map, path, keeps_fd, &about);
+    int status = leat__mapped_file_open(
+        &source->map, path, keeps_fd ? LEAT__MAP_KEEPS_FD : 0, &about);
     if (status)
         return status;
     source->modified = leat__file_modified(&about);

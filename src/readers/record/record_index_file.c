@@ -97,7 +97,7 @@ static bool load(const char *path, const leat__record_source *source,
     /* A record has a byte at least. */
     size_t limit = HEADER + 8 * source->map.size;
     if (access(path, R_OK) != 0 ||
-        leat__file_read(&bytes, &size, path, limit) != LEAT_OK)
+        leat__file_read_own(&bytes, &size, path, limit) != LEAT_OK)
         return false;
     if (!leat__record_index_parse(bytes, size, format, source->map.size,
                                   source->modified, out)) {

@@ -16,6 +16,7 @@
 #include "readers/stream/byte_source.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/fork.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ static int take_input(leat__byte_source *source)
 static int open_path(leat__byte_source *source, const char *path)
 {
     struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = leat__file_open(path, 0);
     if (fd < 0)
         return leat__error_system(errno, "%s", path);
     int status = fstat(fd, &about) ? leat__error_system(errno, "%s", path)

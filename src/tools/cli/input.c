@@ -1,6 +1,7 @@
 #include "tools/cli/input.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tools/cli/interrupt.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ enum { CHECK_MS = 100 };
 
 int input_open(int *fd, const char *path)
 {
-    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int opened = leat__file_open(path, 0);
     if (opened < 0)
         return leat__error_system(errno, "%s", path);
     *fd = opened;

@@ -1,5 +1,6 @@
 #include "tools/delivery/side.h"
 
+#include "base/file.h"
 #include "tools/cli/output.h"
 
 #include <dirent.h>
@@ -94,7 +95,7 @@ static size_t name_length(const char *file)
 static void map_file(struct dump_file *file, const char *path)
 {
     struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = leat__file_open(path, 0);
     errno = fd < 0 ? errno : EINVAL;
     bool failed = fd < 0 || fstat(fd, &found) || !S_ISREG(found.st_mode);
     if (!failed && found.st_size) {

@@ -1,6 +1,7 @@
 #include "tools/import/image_record.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tools/cli/buffer.h"
 #include "tools/image/image_writer.h"
 #include "tools/image/resize.h"
@@ -128,7 +129,7 @@ static int read_file(struct image_record_maker *maker)
     const char *path = (const char *)maker->path.bytes;
     int fd;
     do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = leat__file_open(path, 0);
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return system_error(path);
