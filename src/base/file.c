@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -254,6 +255,14 @@ int leat__file_read_own(char **out, size_t *size, const char *path,
     return status;
 }
 
+int leat__file_check_limit(int64_t size)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < (rlim_t)size
+               ? EFBIG
+               : 0;
+}
+
 static int write_all(int fd, const void *bytes, size_t size)
 {
     for (size_t done = 0; done < size;) {
@@ -397,6 +406,9 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
 int leat__file_write(const char *path, const void *bytes, size_t size)
 {
     int status = check_target(path);
+    int code = leat__file_check_limit((int64_t)size);
+    if (!status && code)
+        status = leat__error_system(code, "%s", path);
     if (status)
         return status;
     size_t length = strlen(path);

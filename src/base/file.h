@@ -44,6 +44,10 @@ int leat__file_open_own(int *out, const char *path);
 int leat__file_read_own(char **out, size_t *size, const char *path,
                         size_t limit);
 
+/* 0; or EFBIG if this process may not make a file that large: writing beyond
+ * the limit would raise SIGXFSZ, which ends it. */
+int leat__file_check_limit(int64_t size);
+
 /*
  * Writes a file atomically: the bytes go to a file without a name, which is
  * synced and then named, so that a process that is killed leaves nothing. A

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 
 enum { LARGEST = 100000, CALLS_MAX = 50 };
 
@@ -392,6 +393,31 @@ START_TEST(a_file_is_written_where_none_can_be_without_a_name)
 }
 END_TEST
 
+static int write_limited(size_t limit)
+{
+    struct rlimit before, small;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = limit;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int status = leat__file_write(path, content, 1000);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    return status;
+}
+
+/* Without SIGXFSZ, which ends the process by default. */
+START_TEST(a_file_beyond_the_limit_of_the_process_is_an_error)
+{
+    char line[1024];
+    ck_assert_int_eq(write_limited(999), LEAT_EIO);
+    snprintf(line, sizeof(line), "%s: %s", path, strerror(EFBIG));
+    ck_assert_str_eq(leat_last_error(), line);
+    ck_assert_int_eq(count_files(), 0);
+    ck_assert_int_eq(write_limited(1000), LEAT_OK);
+    expect_content(content, 1000);
+}
+END_TEST
+
 /* What was there stays, and nothing lies beside it. */
 START_TEST(writing_that_fails_changes_nothing)
 {
@@ -490,6 +516,7 @@ int main(void)
     tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);
     tcase_add_test(tcase, a_bare_name_is_written);
     tcase_add_test(tcase, a_file_is_written_where_none_can_be_without_a_name);
+    tcase_add_test(tcase, a_file_beyond_the_limit_of_the_process_is_an_error);
     tcase_add_test(tcase, writing_that_fails_changes_nothing);
     tcase_add_test(tcase, only_a_file_gives_way);
     tcase_add_test(tcase, a_temporary_name_that_is_taken_is_left_alone);

@@ -5,7 +5,6 @@
 
 #include <check.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -413,18 +412,20 @@ START_TEST(a_key_that_is_cut_is_marked)
 }
 END_TEST
 
-/* The system ends a file at its limit as a disk does that is full. */
+/* The system ends a file at its limit as a disk does that is full, but by a
+ * signal, which the library avoids. */
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    /* Check, which is to hear of it later, writes a file, too. */
+    if (getrlimit(RLIMIT_FSIZE, &limit))
+        return;
     limit.rlim_cur = bytes;
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    (void)setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 START_TEST(a_full_disk_is_counted_and_what_follows_stands_on_its_own_line)
 {
-    signal(SIGXFSZ, SIG_IGN);
     leat__bad_record_log *log = open_log();
     for (int i = 0; i < 4; i++) {
         leat__bad bad = make_bad(i, "s", NULL, "bad");

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -814,6 +815,29 @@ START_TEST(a_full_disk_is_said_and_reading_goes_on)
 }
 END_TEST
 
+/* The process may write no file that large: it reads on, and lives. */
+START_TEST(a_cache_beyond_the_limit_of_files_is_not_made)
+{
+    struct rlimit limit, small;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 4096;
+    leat_reader *reader = open_source(MANY);
+    int n = 0;
+    /* Check writes a file, too. */
+    int limited = setrlimit(RLIMIT_FSIZE, &small);
+    while (leat_reader_next(reader, &sample) == LEAT_OK)
+        n++;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(limited, 0);
+    ck_assert_int_eq(n, MANY);
+    ck_assert_ptr_nonnull(strstr(logged, "is not made"));
+    ck_assert_ptr_nonnull(strstr(logged, strerror(EFBIG)));
+    ck_assert(!is_there(".partial") && !is_there(""));
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     for (int64_t n = 0; n < 60; n++) {
@@ -950,6 +974,7 @@ int main(void)
     tcase_add_test(tcase, a_link_or_a_pipe_in_it_is_refused);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
+    tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, a_layer_resumes_over_the_whole_directory);
     tcase_add_test(tcase, paths_are_written_as_text);

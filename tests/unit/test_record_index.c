@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 static char folder[FIXTURE_PATH];
 static char path[FIXTURE_PATH + 16];
@@ -220,6 +221,31 @@ START_TEST(a_link_in_the_place_of_an_index_is_not_followed)
 }
 END_TEST
 
+/* Without SIGXFSZ, which ends the process by default. */
+START_TEST(an_index_beyond_the_limit_of_files_is_not_kept)
+{
+    struct rlimit limit, small;
+    int64_t count = 0;
+    write_records(50, 10);
+    leat_log_set(count_warning, NULL, LEAT_LOG_WARNING);
+    leat_reader *reader = record_reader_open(text);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 100;
+    int limited = setrlimit(RLIMIT_FSIZE, &small);
+    /* Check writes a file, too. */
+    int status = leat_reader_count(reader, &count);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    leat_reader_close(reader);
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_eq(count, 50);
+    ck_assert_int_eq(limited, 0);
+    ck_assert_int_eq(warnings, 1);
+    ck_assert_uint_eq(kept_inode(), 0);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record_index");
@@ -233,5 +259,6 @@ int main(void)
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
     tcase_add_test(tcase, a_link_in_the_place_of_an_index_is_not_followed);
+    tcase_add_test(tcase, an_index_beyond_the_limit_of_files_is_not_kept);
     return suite_run(suite);
 }

@@ -351,6 +351,14 @@ static int grow_buffer(leat__cache_writer *writer, size_t bytes)
     return LEAT_OK;
 }
 
+static int check_limit(const leat__cache_writer *writer, size_t bytes)
+{
+    int code = leat__file_check_limit((int64_t)(writer->data_bytes + bytes));
+    return code ? leat__error_system(code, "cannot write %s/data",
+                                     writer->partial)
+                : LEAT_OK;
+}
+
 static int write_all(const leat__cache_writer *writer, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -372,7 +380,9 @@ static int add_locked(leat__cache_writer *writer, int64_t index,
     size_t bytes = leat__cache_entry_size(item);
     if (bytes == 0)
         return leat_error(LEAT_ENOMEM, "a sample is too large for a cache");
-    status = grow_buffer(writer, bytes);
+    status = check_limit(writer, bytes);
+    if (!status)
+        status = grow_buffer(writer, bytes);
     if (status)
         return status;
     leat__cache_entry_write(item, writer->buffer);

@@ -1,4 +1,5 @@
 #include "layer/on_error/bad_record_file.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -293,7 +294,14 @@ static size_t format_line(char line[LINE_MAX_BYTES], const leat__bad *bad,
 static int write_line(leat__bad_record_file *file, const char *line,
                       size_t size)
 {
+    struct stat about;
     ssize_t n;
+    if (fstat(file->file, &about))
+        return fail(file, errno);
+    /* What is beyond the limit is not written, as on a full disk. */
+    int code = leat__file_check_limit(about.st_size + 1);
+    if (code)
+        return fail(file, code);
     do {
         n = write(file->file, line, size);
     } while (n < 0 && errno == EINTR);

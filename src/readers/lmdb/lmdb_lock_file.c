@@ -5,6 +5,7 @@
 #include "readers/lmdb/lmdb_lock_file.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -297,10 +297,8 @@ static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
  * would end it. */
 static int extend(const leat__lmdb_lock_file *lock)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < LOCK_BYTES)
-        return EFBIG;
-    return ftruncate(lock->fd, LOCK_BYTES) ? errno : 0;
+    int code = leat__file_check_limit(LOCK_BYTES);
+    return !code && ftruncate(lock->fd, LOCK_BYTES) ? errno : code;
 }
 
 int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
