@@ -121,6 +121,19 @@ printf '\0' | dd of=first/data.mdb bs=1 seek="$offset" conv=notrunc status=none
 run 1 show --reader lmdb:first --batch 1 --count 1 --on-error ZERO --out broken.png
 grep -q 'none of the records shown is good' err || fail "$(cat err)"
 
+# A pipe is read once.
+seq -f '%03g' 1 64 | tr -d '\n' >raw
+fields='fields=(data=uint8@0:3x4x4)'
+run 0 show --reader "fixed:raw,$fields" --batch 2 --count 4 --out file.png
+pixels file.png >wanted
+for name in - /dev/stdin; do
+    # shellcheck disable=SC2002
+    cat raw | timeout 60 "$leat" show --reader "fixed:$name,$fields" --batch 2 --count 4 \
+        --out pipe.png >out 2>err || fail "show of a pipe: $(cat err)"
+    grep -qx 'pipe.png: 4 samples, .*' out || fail "$(cat out)"
+    rm -f pipe.png
+done
+
 # Wrong usage.
 run 64 show --out x.png
 run 64 show --net plain --out x.png

@@ -4,6 +4,7 @@
 #include "tools/cli/output.h"
 #include "tools/delivery/image_reader.h"
 #include "tools/delivery/layer_source.h"
+#include "tools/delivery/single_pass.h"
 
 #include <leat/ext/reader.h>
 
@@ -339,13 +340,14 @@ static void create_plain_layer(struct show *show, struct layer_source *plain,
         &plain->layer, leat_data_layer_pipeline(layer), &options));
 }
 
-/* The layer itself is set up first, so that its own errors are found. Returns
-   the type of its tops. */
+/* The layer itself is set up first, so that its own errors are found, unless
+   its data can be read but once. Returns the type of its tops. */
 static leat_dtype open_layer(struct show *show, struct layer_source *plain)
 {
     struct layer_source layer = {0};
     output_require(layer_source_create(&layer, &show->layer));
-    output_require(layer_source_setup(&layer));
+    if (!single_pass_reads(leat_data_layer_pipeline(layer.layer)))
+        output_require(layer_source_setup(&layer));
     create_plain_layer(show, plain, layer.layer);
     leat_dtype top_type = leat_data_layer_get_options(layer.layer)->top_type;
     layer_source_destroy(&layer);

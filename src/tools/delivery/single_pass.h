@@ -1,0 +1,12 @@
+/* single_pass.h: whether the data of a pipeline can be read only once. */
+#ifndef LEAT_TOOLS_DELIVERY_SINGLE_PASS_H
+#define LEAT_TOOLS_DELIVERY_SINGLE_PASS_H
+
+#include <leat/pipeline.h>
+
+#include <stdbool.h>
+
+/* Whether one of its readers names standard input, a pipe or a device. */
+bool single_pass_reads(const leat_pipeline *pipeline);
+
+#endif
