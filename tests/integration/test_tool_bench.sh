@@ -312,4 +312,18 @@ for step in sleep compute; do
     check "the status after a signal in a caller's $step" test $? -eq 143
 done
 
+# h2d ends before its first sample, too: warming up takes 0.2 s of processor time.
+"$leat" bench h2d --device cpu --test sizes --bytes 4K:4K >stdout 2>stderr &
+pid=$!
+until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -TERM $pid
+times >before
+wait $pid 2>/dev/null
+check 'the status of h2d after a signal' test $? -eq 143
+times >after
+# shellcheck disable=SC2016 # awk's
+check "h2d ends soon after a signal: $(tail -qn 1 before after)" awk -F '[ms ]+' '
+    FNR == 2 { seconds[NR] = 60 * $1 + $2 + 60 * $3 + $4 }
+    END { exit (seconds[4] - seconds[2] > 0.15) }' before after
+
 exit "$failed"

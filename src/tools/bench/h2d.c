@@ -144,7 +144,9 @@ static void enqueue_copies(const struct run *run, int n)
     struct h2d *h2d = run->h2d;
     leat_device *device = h2d->device;
     const leat_device_ops *ops = device->ops;
-    for (int copy = 0; copy < n; copy++)
+    for (int copy = 0; copy < n; copy++) {
+        /* Copies of host memory may be done when they are enqueued. */
+        h2d_require(h2d, interrupt_check());
         for (int i = 0; i < run->nflows; i++) {
             const struct flow *flow = &run->flow[i];
             h2d_require(h2d,
@@ -152,6 +154,7 @@ static void enqueue_copies(const struct run *run, int n)
                             device, flow->to, flow->from, flow->bytes,
                             flow->direction, h2d->stream[i]));
         }
+    }
 }
 
 /* The others wait for the first stream. */

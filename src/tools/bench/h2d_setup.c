@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "tools/bench/host.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 
 /* A device takes some thousand entries before it makes the host wait. */
@@ -54,9 +55,15 @@ static int take_memory(struct h2d *bench)
     void *release = NULL;
     int status = take_pinned(bench, &bench->pinned);
     if (!status)
+        status = interrupt_check();
+    if (!status)
         status = take_pinned(bench, &bench->back);
+    if (!status)
+        status = interrupt_check();
     if (!status && options->pageable)
         status = take_pageable(bench);
+    if (!status)
+        status = interrupt_check();
     if (!status)
         status = device->ops->alloc(device, options->bytes, &bench->memory);
     if (!status && options->to_host)
@@ -153,6 +160,7 @@ void h2d_warm_up(struct h2d *h2d)
                                       LEAT_COPY_TO_DEVICE, h2d->stream[0]));
         h2d_require(h2d,
                     device->ops->stream_synchronize(device, h2d->stream[0]));
+        h2d_require(h2d, interrupt_check());
     } while (leat__clock_seconds() - begin < warm_seconds);
 }
 
