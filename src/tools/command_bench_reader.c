@@ -11,6 +11,8 @@
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/report.h"
+#include "tools/cli/cleanup.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/splitmix.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
@@ -202,6 +204,19 @@ static void open_shared(struct reader_bench *bench)
         output_require(leat_pipeline_open(bench->pipeline, &bench->shared));
 }
 
+static void close_bench(void *object)
+{
+    struct reader_bench *bench = object;
+    for (int i = 0; i < bench->threads; i++) {
+        leat_reader_close(bench->reading[i].reader);
+        for (int k = 0; k < MOST_BATCH; k++)
+            leat_sample_finish(&bench->reading[i].storage[k]);
+    }
+    leat_reader_close(bench->shared);
+    leat_pipeline_unref(bench->pipeline);
+    leat__free(bench->reading);
+}
+
 static void open_bench(struct reader_bench *bench,
                        const struct reader_options *options)
 {
@@ -210,6 +225,7 @@ static void open_bench(struct reader_bench *bench,
     bench->reading =
         leat__alloc_zero((size_t)bench->threads, sizeof(bench->reading[0]));
     output_require(bench->reading ? LEAT_OK : LEAT_ENOMEM);
+    cleanup_add(close_bench, bench);
     output_require(database_pipeline(&bench->pipeline, options->reader));
     for (int i = 0; i < bench->threads; i++) {
         struct reading *reading = &bench->reading[i];
@@ -224,18 +240,6 @@ static void open_bench(struct reader_bench *bench,
     choose_cases(bench);
 }
 
-static void close_bench(struct reader_bench *bench)
-{
-    for (int i = 0; i < bench->threads; i++) {
-        leat_reader_close(bench->reading[i].reader);
-        for (int k = 0; k < MOST_BATCH; k++)
-            leat_sample_finish(&bench->reading[i].storage[k]);
-    }
-    leat_reader_close(bench->shared);
-    leat_pipeline_unref(bench->pipeline);
-    leat__free(bench->reading);
-}
-
 /* The first round of each case is for caches and an index, and is not counted.
  */
 static void measure(struct reader_bench *bench,
@@ -246,8 +250,11 @@ static void measure(struct reader_bench *bench,
     struct progress progress;
     progress_start(&progress, "rounds", ROUNDS + 1, options->json);
     for (int round = -1; round < ROUNDS; round++) {
-        for (int i = 0; i < bench->ncases; i++)
+        for (int i = 0; i < bench->ncases; i++) {
             run_round(bench, &bench->cases[i], round < 0 ? 0 : round);
+            if (interrupt_check())
+                output_exit(EXIT_FAILED);
+        }
         progress_update(&progress, round + 2);
     }
     progress_finish(&progress);
@@ -327,13 +334,13 @@ static int print_report(const struct reader_bench *bench, bool json)
     return report_end(&report);
 }
 
-/* Signals are not caught: there is nothing to clean up, and a file may be a
-   pipe that nobody writes. */
 static int run(const struct reader_options *options)
 {
     struct reader_bench bench = {0};
+    interrupt_catch_opening();
     measure(&bench, options);
     int exit_status = print_report(&bench, options->json);
+    cleanup_remove(&bench);
     close_bench(&bench);
     return exit_status;
 }

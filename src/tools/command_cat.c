@@ -1,4 +1,6 @@
 /* command_cat.c: `leat cat`, the samples of a pipeline as text. */
+#include "tools/cli/cleanup.h"
+#include "tools/cli/interrupt.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
@@ -11,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cat_options {
     int64_t skip;
@@ -234,6 +237,8 @@ static void print_bad(struct cat *cat)
 static int read_sample(struct cat *cat)
 {
     int status = leat_reader_next(cat->reader, &cat->sample);
+    if (interrupt_check())
+        output_exit(EXIT_FAILED);
     if (status != LEAT_EDATA)
         output_require_sound(status);
     return status;
@@ -275,6 +280,17 @@ static void print_samples(struct cat *cat)
     }
 }
 
+static void cancel_reader(void *reader)
+{
+    leat_reader_cancel(reader);
+}
+
+static void close_reader(void *reader)
+{
+    interrupt_unwatch(reader);
+    leat_reader_close(reader);
+}
+
 static int cat_pipeline(const struct cat_options *options, const char *text)
 {
     struct cat cat = {.options = options};
@@ -283,10 +299,13 @@ static int cat_pipeline(const struct cat_options *options, const char *text)
     output_require(leat_image_decoder_create(&cat.decoder));
     output_require(database_pipeline(&pipeline, text));
     output_require(leat_pipeline_open(pipeline, &cat.reader));
+    interrupt_watch(cancel_reader, cat.reader);
+    cleanup_add(close_reader, cat.reader);
     skip(&cat);
     print_samples(&cat);
     leat_sample_finish(&cat.sample);
-    leat_reader_close(cat.reader);
+    cleanup_remove(cat.reader);
+    close_reader(cat.reader);
     leat_pipeline_unref(pipeline);
     leat_image_decoder_destroy(cat.decoder);
     if (!cat.bad)
@@ -320,7 +339,9 @@ int command_cat(int argc, char **argv)
         .most_arguments = 1,
     };
     char **arguments = option_parse(&usage, argc, argv);
-    /* Signals are not caught: there is nothing to clean up, and a write may
-     * wait for a reader of the output. */
+    interrupt_catch_opening();
+    /* A write may wait for a reader of the output; without this, the limit ends
+     * it. */
+    (void)interrupt_end(STDOUT_FILENO);
     return cat_pipeline(&options, arguments[0]);
 }

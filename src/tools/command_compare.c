@@ -423,6 +423,7 @@ static void open_sides(struct comparison *comparison)
 static int compare(struct comparison *comparison)
 {
     comparison->list = json_array();
+    interrupt_catch_opening();
     open_sides(comparison);
     interrupt_catch();
     compare_sides(comparison);

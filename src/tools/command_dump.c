@@ -165,6 +165,7 @@ static int report_text(struct dump *dump)
 
 static int write_dump(struct dump *dump)
 {
+    interrupt_catch_opening();
     int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
     if (!status)
         status = layer_source_create(&dump->source, &dump->asked);
@@ -172,8 +173,6 @@ static int write_dump(struct dump *dump)
         status = layer_source_setup(&dump->source);
     if (!status && dump->at)
         status = resume(dump);
-    /* Until now there was nothing to clean up, and a file may be a pipe that
-       nobody writes. */
     interrupt_catch();
     if (!status)
         status = dump_writer_open(&dump->writer, dump->out, dump->force);

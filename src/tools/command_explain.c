@@ -1,4 +1,6 @@
 /* command_explain.c: `leat explain`, what each reader of a pipeline does. */
+#include "tools/cli/cleanup.h"
+#include "tools/cli/interrupt.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 
@@ -125,6 +127,11 @@ static void add_json(struct explain *explain, const char *text, int depth,
                   "resume", one->resume, "memory", (json_int_t)one->memory));
 }
 
+static void close_reader(void *reader)
+{
+    leat_reader_close(reader);
+}
+
 /* Each reader after those that it reads; those of several are indented. */
 static void explain_chain(struct explain *explain,
                           const leat_pipeline *pipeline, int depth)
@@ -136,8 +143,12 @@ static void explain_chain(struct explain *explain,
     for (int i = 0; (upstream = leat_pipeline_upstream_at(pipeline, i)); i++)
         explain_chain(explain, upstream, depth + joins);
     output_require(leat_pipeline_open(pipeline, &reader));
+    cleanup_add(close_reader, reader);
     explain_reader(pipeline, reader, &one);
+    cleanup_remove(reader);
     leat_reader_close(reader);
+    if (interrupt_check())
+        output_exit(EXIT_FAILED);
     if (explain->json)
         add_json(explain, own_text(pipeline), depth, &one);
     else
@@ -165,6 +176,7 @@ int command_explain(int argc, char **argv)
     };
     char **arguments = option_parse(&usage, argc, argv);
     leat_pipeline *pipeline;
+    interrupt_catch_opening();
     explain.readers = json_array();
     output_require(database_pipeline(&pipeline, arguments[0]));
     explain_chain(&explain, pipeline, 0);

@@ -1,5 +1,6 @@
 /* command_import_pipeline.c: `leat import pipeline`, whatever readers give. */
 #include "tools/cli/buffer.h"
+#include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/database/database.h"
@@ -238,19 +239,27 @@ static void add_arguments(struct pipeline_import *import)
         output_require(status);
 }
 
+static void cancel_reader(void *reader)
+{
+    leat_reader_cancel(reader);
+}
+
+static void close_reader(void *reader)
+{
+    interrupt_unwatch(reader);
+    leat_reader_close(reader);
+}
+
 static void open_pipeline(struct pipeline_import *import, const char *text)
 {
     output_require(database_pipeline(&import->pipeline, text));
     output_require(leat_pipeline_open(import->pipeline, &import->reader));
+    interrupt_watch(cancel_reader, import->reader);
+    cleanup_add(close_reader, import->reader);
     find_fields(import);
     add_arguments(import);
     if (leat_reader_count(import->reader, &import->importer.count))
         import->importer.count = -1;
-}
-
-static void cancel_reader(void *reader)
-{
-    leat_reader_cancel(reader);
 }
 
 int command_import_pipeline(int argc, char **argv)
@@ -272,15 +281,13 @@ int command_import_pipeline(int argc, char **argv)
     };
     char **path = importer_parse(&import.importer, &usage, argc, argv);
     leat_sample_init(&import.sample);
+    interrupt_catch_opening();
     open_pipeline(&import, path[0]);
-    /* Until now there was nothing to clean up, and a file may be a pipe that
-       nobody writes. */
     interrupt_catch();
-    interrupt_watch(cancel_reader, import.reader);
     int status = importer_run(&import.importer, path[1]);
-    interrupt_unwatch(import.reader);
     leat_sample_finish(&import.sample);
-    leat_reader_close(import.reader);
+    cleanup_remove(import.reader);
+    close_reader(import.reader);
     leat_pipeline_unref(import.pipeline);
     free(import.record.bytes);
     return status;

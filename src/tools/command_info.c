@@ -1,4 +1,6 @@
 /* command_info.c: `leat info`, what is in a database or a pipeline. */
+#include "tools/cli/cleanup.h"
+#include "tools/cli/interrupt.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
@@ -9,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { NAMED_BAD = 5 };
 
@@ -119,6 +122,8 @@ static void read_all(struct info *info, int64_t total, bool quiet)
     progress_start(&progress, "records", total, quiet);
     while ((status = leat_reader_next(reader, &info->reader.sample)) !=
            LEAT_END) {
+        if (interrupt_check())
+            output_exit(EXIT_FAILED);
         if (status != LEAT_EDATA)
             output_require_sound(status);
         inspection_key(info->last_key, from->key, from->key_size, 0);
@@ -232,6 +237,18 @@ static void read_samples(struct info *info, const char *path)
     free(samples.pages);
 }
 
+static void cancel_reader(void *reader)
+{
+    leat_reader_cancel(reader);
+}
+
+static void close_reader(void *object)
+{
+    struct info *info = object;
+    interrupt_unwatch(info->reader.reader);
+    image_reader_close(&info->reader);
+}
+
 static void read_database(struct info *info, const char *path, bool all,
                           bool quiet)
 {
@@ -252,6 +269,8 @@ static void read_pipeline(struct info *info, const char *text, bool quiet)
     output_require(image_reader_open_pipeline(&info->reader, pipeline));
     leat_pipeline_unref(pipeline);
     leat_reader *reader = info->reader.reader;
+    interrupt_watch(cancel_reader, reader);
+    cleanup_add(close_reader, info);
     if (leat_reader_count(reader, &count))
         count = 0;
     if (count == LEAT_ENDLESS)
@@ -368,8 +387,8 @@ int command_info(int argc, char **argv)
         .most_arguments = 1,
     };
     char **arguments = option_parse(&usage, argc, argv);
-    /* Signals are not caught: there is nothing to clean up, and a file may be a
-       pipe that nobody writes. */
+    interrupt_catch_opening();
+    (void)interrupt_end(STDOUT_FILENO); /* without it, the limit ends a write */
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();
@@ -391,6 +410,7 @@ int command_info(int argc, char **argv)
             info.bad == 1 ? "is" : "are", info.bad_line[0]);
     for (int i = 0; i < COUNTS; i++)
         json_decref(info.count[i]);
-    image_reader_close(&info.reader);
+    cleanup_remove(&info);
+    close_reader(&info);
     return exit_status;
 }

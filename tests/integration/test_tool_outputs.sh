@@ -134,6 +134,49 @@ check 'a kill leaves its files' test -n "$(ls cut)"
 run 0 dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --out cut
 check 'the next dump removes them' diff -r cut wanted
 
+# What a pipeline's readers have begun to write goes with the command: here a cache,
+# which is there as soon as its reader is open.
+begun='random:100000000,shape=1x4x4 | cache:dir=kept'
+commands=("cat '$begun'" "info '$begun'" "dump --reader '$begun' --batch 4 --out kept.out \
+    --batches 100000000" "bench layer --reader '$begun' --batch 4 --seconds 100")
+stop() {
+    local signal=$1 command=$2 pid
+    eval "</dev/null >out 2>err setsid env --default-signal=INT '$leat' $command &"
+    pid=$!
+    until [ -e kept.partial/data ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    check "leat $command is under way: $(cat err)" kill "-$signal" $pid
+    { timeout 60 tail --pid=$pid -f /dev/null || kill -KILL $pid; } 2>/dev/null
+    wait $pid 2>/dev/null
+    check "leat $command: status $? after $signal" test $? -gt 128
+    check "leat $command leaves nothing after $signal" test ! -e kept.partial
+    rm -rf kept*
+}
+for signal in INT TERM HUP; do
+    stop $signal "${commands[0]}"
+done
+for command in "${commands[@]:1}"; do
+    stop TERM "$command"
+done
+# It waits for a writer of its input, or for a reader of its output.
+mkfifo blocked
+sleep 1000 >blocked &
+writer=$!
+stop TERM "cat 'text:- | cache:dir=kept' <blocked"
+kill $writer
+exec 7<>blocked
+stop TERM "cat '$begun' >&7"
+exec 7>&-
+rm blocked
+# A reader of the output that goes is no error, and has no message.
+"$leat" cat "$begun" 2>err | head -n 1 >out
+check "the status of a command whose output ended" test "${PIPESTATUS[0]}" -eq 141
+check 'its line' test "$(wc -l <out)" -eq 1
+check "no message: $(cat err)" test ! -s err
+check 'the end of the output leaves nothing' test ! -e kept.partial
+# An error is an end, too.
+run 2 dump --reader "$begun" --batch 4 --out db
+check 'an error leaves nothing' test ! -e kept.partial
+
 # The directory of an import: a stranger's files in it are refused or removed,
 # and nothing is written through them.
 printf '\000\000\010\003\000\000\000\003\000\000\000\002\000\000\000\003%s' \

@@ -410,6 +410,7 @@ void layer_measure(struct layer_result *out, struct layer_group *group,
 {
     struct limit *limit = NULL;
     double start = leat__clock_seconds();
+    interrupt_catch_opening();
     layer_group_open(group, &options->source);
     if (options->epochs)
         out->pass = find_pass(group->member[0].layer);

@@ -18,6 +18,9 @@
    group: one so soon after the first is the same request. */
 enum { SAME_SIGNAL_MS = 500 };
 
+/* What a command that opens pipelines may take to end. */
+enum { END_SECONDS = 1 };
+
 static volatile sig_atomic_t caught;
 static int64_t caught_at; /* milliseconds; the handler's alone */
 
@@ -34,6 +37,7 @@ static struct {
 } watched[MOST_WATCHED];
 static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
 static leat__thread watcher;
+static volatile sig_atomic_t is_opening; /* see interrupt_catch_opening */
 static sem_t arrived;
 static volatile sig_atomic_t watches; /* `arrived` is initialised */
 
@@ -70,9 +74,8 @@ static void handle_signal(int signal_number)
     errno = error;
 }
 
-void interrupt_catch(void)
+static void catch_signals(const int *signals, size_t n)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = handle_signal;
@@ -80,10 +83,26 @@ void interrupt_catch(void)
     sigfillset(&action.sa_mask);
     /* What the parent ignores stays ignored: nohup for a terminal's end, and a
        shell, for its background jobs, for Ctrl-C. */
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+    for (size_t i = 0; i < n; i++)
         if (sigaction(signals[i], NULL, &before) ||
             before.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
+}
+
+void interrupt_catch(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction pipe;
+    if (is_opening && !sigaction(SIGPIPE, NULL, &pipe) &&
+        pipe.sa_handler == handle_signal)
+        signal(SIGPIPE, SIG_DFL);
+    is_opening = 0;
+    catch_signals(signals, 3);
+}
+
+bool interrupt_is_quiet(void)
+{
+    return is_opening && caught;
 }
 
 int interrupt_check(void)
@@ -99,7 +118,7 @@ int interrupt_end(int fd)
     while (i < MOST_ENDED && ended[i])
         i++;
     if (nothing < 0)
-        nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0 || i == MOST_ENDED)
         return leat_error(LEAT_EIO, "/dev/null: %s",
                           strerror(nothing < 0 ? errno : EMFILE));
@@ -117,6 +136,18 @@ void interrupt_keep(int fd)
             ended[i] = 0;
 }
 
+/* Kills the command that opens pipelines if it goes on. */
+static void set_limit(void)
+{
+    struct timespec left = {END_SECONDS, 0};
+    while (nanosleep(&left, &left))
+        ;
+    if (!is_opening)
+        return;
+    signal(caught, SIG_DFL);
+    kill(getpid(), caught);
+}
+
 static void *cancel_watched(void *unused)
 {
     for (;;) {
@@ -127,18 +158,38 @@ static void *cancel_watched(void *unused)
             if (watched[i].object)
                 watched[i].cancel(watched[i].object);
         pthread_mutex_unlock(&watched_lock);
+        if (is_opening && caught)
+            set_limit();
     }
     return unused;
+}
+
+static bool start_watcher_locked(void)
+{
+    if (!watches)
+        watches = sem_init(&arrived, 0, 0) == 0;
+    if (watches && !watcher.running)
+        leat__thread_start(&watcher, "leat-signals", cancel_watched, NULL);
+    return watcher.running;
+}
+
+void interrupt_catch_opening(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    pthread_mutex_lock(&watched_lock);
+    bool watched_for = start_watcher_locked();
+    pthread_mutex_unlock(&watched_lock);
+    if (!watched_for)
+        return;
+    is_opening = 1;
+    catch_signals(signals, 4);
 }
 
 void interrupt_watch(void (*cancel)(void *object), void *object)
 {
     int i = 0;
     pthread_mutex_lock(&watched_lock);
-    if (!watches)
-        watches = sem_init(&arrived, 0, 0) == 0;
-    if (watches && !watcher.running)
-        leat__thread_start(&watcher, "leat-signals", cancel_watched, NULL);
+    start_watcher_locked();
     while (i < MOST_WATCHED && watched[i].object)
         i++;
     if (i < MOST_WATCHED) {

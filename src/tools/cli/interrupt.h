@@ -5,6 +5,8 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 /*
  * From now on the first of these signals sets the flag, and one more than half
  * a second later kills. SIGHUP stays ignored where it was, as under nohup. Call
@@ -13,13 +15,26 @@
  */
 void interrupt_catch(void);
 
+/*
+ * The same for a command that opens pipelines, and before it does so: what
+ * these have begun to write is to go (cleanup.h). An opening may wait for a
+ * pipe, so a signal that has not ended the command after a second kills it.
+ * SIGPIPE is caught, too. No message is printed after a signal. interrupt_catch
+ * takes the place of this once a command writes files itself. Where no thread
+ * can be started, nothing is caught.
+ */
+void interrupt_catch_opening(void);
+
+/* Whether a signal has arrived that ends the program without a message. */
+bool interrupt_is_quiet(void);
+
 /* LEAT_OK, or LEAT_ECANCELLED with its line once a signal has arrived. */
 int interrupt_check(void);
 
 /*
  * From now on a signal ends the input from `fd`, even in a read that blocks;
- * interrupt_check distinguishes this from the file's own end. interrupt_keep
- * undoes it before close.
+ * interrupt_check distinguishes this from the file's own end. Of stdout it
+ * discards what is written later. interrupt_keep undoes it before close.
  */
 int interrupt_end(int fd);
 void interrupt_keep(int fd);

@@ -1,5 +1,6 @@
 #include "tools/cli/output.h"
 
+#include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/plain_text.h"
 
@@ -21,6 +22,8 @@ enum { TEXT_BYTES = 64, TEXTS = 8, LINE_BYTES = 2048 };
 static void print_line(const char *text)
 {
     char plain[4 * LINE_BYTES];
+    if (interrupt_is_quiet())
+        return;
     plain_text_write(plain, sizeof(plain), text);
     /* Keeps the order where both streams go to one file. A failure shows at the
        end of main. */
@@ -81,6 +84,7 @@ void message_misuse(const char *command, const char *format, ...)
 
 void output_exit(int status)
 {
+    cleanup_run();
     interrupt_obey();
     /* A full disk shows only when the buffer is written; an answer that did not
        arrive is none. */

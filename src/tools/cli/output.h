@@ -38,8 +38,8 @@ int message_version(void);
 _Noreturn void message_misuse(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Ends the program: by the signal that arrived, or with that status if all
-   output could be written. */
+/* Ends the program, after cleanup_run: by the signal that arrived, or with that
+   status if all output could be written. */
 _Noreturn void output_exit(int status);
 
 /*

@@ -1,5 +1,6 @@
 #include "tools/delivery/layer_source.h"
 
+#include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
 #include "tools/database/database.h"
 
@@ -75,6 +76,11 @@ void layer_source_take_tops(struct layer_source *source)
         source->top[i] = leat_data_layer_top(source->layer, i);
 }
 
+static void close_layer(void *source)
+{
+    layer_source_destroy(source);
+}
+
 static void cancel_layer(void *layer)
 {
     leat_data_layer_cancel(layer);
@@ -83,6 +89,7 @@ static void cancel_layer(void *layer)
 int layer_source_setup(struct layer_source *source)
 {
     interrupt_watch(cancel_layer, source->layer);
+    cleanup_add(close_layer, source);
     int status = leat_data_layer_setup(source->layer, NULL, 0);
     if (!status)
         layer_source_take_tops(source);
@@ -152,6 +159,7 @@ int64_t layer_source_bad_records(const struct layer_source *source)
 
 void layer_source_destroy(struct layer_source *source)
 {
+    cleanup_remove(source);
     interrupt_unwatch(source->layer);
     leat_data_layer_destroy(source->layer);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
