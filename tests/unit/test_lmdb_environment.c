@@ -204,6 +204,85 @@ START_TEST(a_closed_files_inode_may_come_back_with_another_database)
 }
 END_TEST
 
+/* Other values, of other sizes. */
+static void larger_record(int number, fixture_record *out)
+{
+    images_record(number, out);
+    out->value_size = sizeof(out->value) / 2;
+    memset(out->value, 0xee, out->value_size);
+}
+
+/* As `cp` does it. With `commits` later transactions. */
+static void copy_larger_over(int commits)
+{
+    size_t size;
+    images_write(second, larger_record, 4 * RECORDS);
+    MDB_env *env = fixture_env(second, 0);
+    for (int i = 0; i < commits; i++)
+        fixture_put(env, larger_record, 0, 4 * RECORDS, 0);
+    mdb_env_close(env);
+    unsigned char *bytes = fixture_load(in(second, "data.mdb"), &size);
+    FILE *file = fopen(in(directory, "data.mdb"), "r+b");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+    free(bytes);
+    fixture_remove(second);
+}
+
+static void expect_explained(const char *call, int status)
+{
+    ck_assert_msg(status == LEAT_EFORMAT &&
+                      strstr(leat_last_error(), "was replaced or changed"),
+                  "%s: %d: %s", call, status, leat_last_error());
+}
+
+/* Read in order, looked up, and by its number. */
+START_TEST(a_file_that_is_copied_over_is_not_called_damaged)
+{
+    leat_sample buffer[RECORDS], *out[RECORDS];
+    leat_position at[RECORDS];
+    int got, status;
+    leat_reader *reader = images_open(directory);
+    leat_reader *deferring = images_open(directory);
+    images_boxes_init(buffer, out, RECORDS);
+    for (int i = 0; i < RECORDS; i++)
+        at[i] = (leat_position){0, i};
+    ck_assert_int_eq(leat_reader_pull(deferring, out, RECORDS, &got), LEAT_OK);
+    copy_larger_over(_i);
+    expect_explained("materialize",
+                     deferring->ops->materialize(deferring, out, got, &got));
+    leat_sample sample;
+    leat_sample_init(&sample);
+    do
+        status = leat_reader_next(reader, &sample);
+    while (status == LEAT_OK);
+    expect_explained("next", status);
+    do
+        status = leat_reader_read_at(reader, at, out, RECORDS, &got);
+    while (status == LEAT_OK);
+    expect_explained("read_at", status);
+    leat_sample_finish(&sample);
+    images_boxes_finish(buffer, RECORDS);
+    leat_reader_close(deferring);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* The transaction is the same, and so is the lock file's. */
+START_TEST(a_file_that_was_copied_over_is_read_as_it_is)
+{
+    int64_t count = 0;
+    leat_reader *before = images_open(directory);
+    copy_larger_over(0);
+    leat_reader *after = images_open(directory);
+    ck_assert_int_eq(leat_reader_count(after, &count), LEAT_OK);
+    ck_assert_int_eq(count, 4 * RECORDS);
+    leat_reader_close(after);
+    leat_reader_close(before);
+}
+END_TEST
+
 START_TEST(each_lock_file_of_a_linked_data_file_has_a_slot)
 {
     for (int i = 0; i < 2; i++) {
@@ -583,6 +662,9 @@ int main(void)
     tcase_add_test(tcase, a_file_that_is_put_back_is_protected);
     tcase_add_test(tcase,
                    a_closed_files_inode_may_come_back_with_another_database);
+    tcase_add_loop_test(tcase, a_file_that_is_copied_over_is_not_called_damaged,
+                        0, 4);
+    tcase_add_test(tcase, a_file_that_was_copied_over_is_read_as_it_is);
     tcase_add_test(
         tcase, a_file_replaced_while_another_process_has_it_open_is_refused);
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);

@@ -144,12 +144,15 @@ int leat__lmdb_reader_next(leat_reader *reader, leat_sample *const out[], int n,
         return status;
     leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
     leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
-    if (lmdb->readahead.is_cold)
-        return walk_cold(lmdb, out, n, got);
     const leat__lmdb_index *index =
         leat__lmdb_snapshot_known_index(lmdb->snapshot);
-    return index && !lmdb->walker.failure ? follow(lmdb, index, out, n, got)
-                                          : walk_warm(lmdb, out, n, got);
+    if (lmdb->readahead.is_cold)
+        status = walk_cold(lmdb, out, n, got);
+    else if (index && !lmdb->walker.failure)
+        status = follow(lmdb, index, out, n, got);
+    else
+        status = walk_warm(lmdb, out, n, got);
+    return leat__lmdb_reader_explain(lmdb, status);
 }
 
 static int read_address(const leat__lmdb_reader *lmdb, leat_sample *sample)
@@ -195,5 +198,5 @@ int leat__lmdb_reader_materialize(leat_reader *reader, leat_sample *const out[],
         done += !status;
     }
     *got = done;
-    return status;
+    return leat__lmdb_reader_explain(lmdb, status);
 }

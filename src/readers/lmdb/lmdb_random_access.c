@@ -102,7 +102,7 @@ int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
         status =
             leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index);
     if (status)
-        return status;
+        return leat__lmdb_reader_explain(lmdb, status);
     if (lmdb->drops &&
         !atomic_load_explicit(&lmdb->logged_drops, memory_order_relaxed))
         log_unused_drop_behind(lmdb);
@@ -121,5 +121,5 @@ int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
             LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
             lmdb->path, (long long)at[done].index, (long long)index->count);
     *got = done;
-    return status;
+    return leat__lmdb_reader_explain(lmdb, status);
 }

@@ -68,6 +68,16 @@ static inline int leat__lmdb_reader_check_running(const leat__lmdb_reader *lmdb)
 int leat__lmdb_reader_bad_record(const leat__lmdb_reader *lmdb,
                                  const leat__lmdb_entry *entry, int status);
 
+/* Of a status of the pages or records: with its cause, if that is another
+ * program. */
+static inline int leat__lmdb_reader_explain(const leat__lmdb_reader *lmdb,
+                                            int status)
+{
+    if (status != LEAT_EFORMAT && status != LEAT_EDATA)
+        return status;
+    return leat__lmdb_snapshot_explain(lmdb->snapshot, status);
+}
+
 /* Makes the sample of an entry, a view into the map. */
 static inline int leat__lmdb_reader_fill(const leat__lmdb_reader *lmdb,
                                          const leat__lmdb_entry *entry,

@@ -11,6 +11,7 @@
  * transaction under snapshots_lock and then frees the snapshot.
  */
 #include "readers/lmdb/lmdb_snapshot.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_environment.h"
 #include "readers/lmdb/lmdb_freelist.h"
@@ -38,7 +39,7 @@ struct leat__lmdb_snapshot {
 };
 
 /* LEAT_OK while transaction `id` is the latest; else LEAT_AGAIN. */
-static int check_latest(leat__lmdb_environment *environment, uint64_t id)
+static int check_latest(const leat__lmdb_environment *environment, uint64_t id)
 {
     uint64_t latest = 0;
     int status = leat__lmdb_environment_latest(environment, &latest);
@@ -53,7 +54,7 @@ static int check_latest(leat__lmdb_environment *environment, uint64_t id)
  * transaction and that transaction is committed; until both hold, the page read
  * is intact. LEAT_AGAIN: a writer was faster.
  */
-static int read_meta(leat__lmdb_environment *environment, uint64_t id,
+static int read_meta(const leat__lmdb_environment *environment, uint64_t id,
                      leat__lmdb_meta *out)
 {
     const leat__lmdb_file *file = &environment->file;
@@ -151,11 +152,52 @@ fail_map:
     return status;
 }
 
+static bool is_same(const leat__lmdb_meta *a, const leat__lmdb_meta *b)
+{
+    return a->txnid == b->txnid && a->page_size == b->page_size &&
+           a->last_promised == b->last_promised && a->root == b->root &&
+           a->entries == b->entries && a->leaf_pages == b->leaf_pages &&
+           a->overflow_pages == b->overflow_pages &&
+           a->free_root == b->free_root;
+}
+
+/* Whether the file may still be that of the meta page: LMDB leaves it as it is,
+ * or writes a later transaction over it. */
+static bool may_be_of(const leat__lmdb_file *file, const leat__lmdb_meta *own)
+{
+    leat__lmdb_meta meta[2] = {{0}};
+    int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
+    if (!status)
+        status = leat__lmdb_file_meta(file, 1, meta[0].page_size, &meta[1]);
+    if (status)
+        return status != LEAT_EFORMAT;
+    for (int i = 0; i < 2; i++)
+        if (meta[i].txnid == own->txnid)
+            return is_same(&meta[i], own);
+    return meta[0].txnid > own->txnid || meta[1].txnid > own->txnid;
+}
+
+/* Whether the file has the transaction that the lock file calls the latest. */
+static bool has_latest(const leat__lmdb_environment *environment)
+{
+    for (int i = 0; i < TRIES_MAX; i++) {
+        leat__lmdb_meta meta;
+        uint64_t latest = 0;
+        if (leat__lmdb_environment_latest(environment, &latest) ||
+            read_meta(environment, latest, &meta) != LEAT_AGAIN)
+            return true;
+    }
+    return false;
+}
+
+/* One of a file that was overwritten, under the same transaction, is not
+ * shared. */
 static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
                                         uint64_t id)
 {
     leat__lmdb_snapshot *at = environment->snapshots;
-    while (at && at->map.meta.txnid != id)
+    while (at && !(at->map.meta.txnid == id &&
+                   may_be_of(&environment->file, &at->map.meta)))
         at = at->next;
     return at;
 }
@@ -246,6 +288,19 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
         destroy(snapshot);
     /* Each reference to a snapshot holds one to its environment. */
     leat__lmdb_environment_close(environment);
+}
+
+int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot, int status)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    if (may_be_of(&snapshot->environment->file, &snapshot->map.meta) &&
+        has_latest(snapshot->environment))
+        return leat_error(status, "%s", line);
+    return leat_error(LEAT_EFORMAT,
+                      "%s: was replaced or changed while it was open, but not "
+                      "by LMDB, and can no longer be read (%s)",
+                      snapshot->map.name, line);
 }
 
 bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot)

@@ -30,6 +30,14 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
  */
 bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
 
+/*
+ * After an error of its pages, with its line: LEAT_EFORMAT, and a line that
+ * says so, if the file was overwritten by anything but LMDB; else `status` and
+ * the same line. Any thread.
+ */
+int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot,
+                                int status);
+
 /* Its map, valid while the snapshot is open. Any thread. */
 const leat__lmdb_map *
 leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot);
