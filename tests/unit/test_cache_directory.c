@@ -595,6 +595,66 @@ START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
 }
 END_TEST
 
+/* This is put in front of libc's by the linker. */
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+static int no_sync; /* why directories cannot be synced; 0: they can */
+
+int __wrap_fsync(int fd)
+{
+    struct stat about;
+    if (!no_sync || fstat(fd, &about) || !S_ISDIR(about.st_mode))
+        return __real_fsync(fd);
+    errno = no_sync;
+    return -1;
+}
+
+/* As on some network file systems, which need not. */
+START_TEST(a_directory_that_cannot_be_synced_is_made)
+{
+    no_sync = EINVAL;
+    make(MANY);
+    no_sync = 0;
+    ck_assert_str_eq(logged, "");
+    leat_reader_close(open_source(MANY));
+    ck_assert_int_eq(reads, 0);
+    remove_all(path);
+    no_sync = EIO;
+    leat_reader *reader = open_source(MANY);
+    expect_epoch(reader, 0, MANY);
+    no_sync = 0;
+    ck_assert_ptr_nonnull(strstr(logged, "cannot sync"));
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Into which all may put, and nobody may look. */
+START_TEST(it_is_made_in_a_directory_that_cannot_be_read)
+{
+    ck_assert_int_eq(chmod(root, 0333), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        /* The superuser may read it. */
+        if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+            _exit(77);
+        make(MANY);
+        _exit(logged[0] != 0);
+    }
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(chmod(root, 0755), 0);
+    ck_assert(WIFEXITED(result));
+    if (WEXITSTATUS(result) == 77) {
+        printf("skipped: the superuser cannot become another user\n");
+        return;
+    }
+    ck_assert_int_eq(WEXITSTATUS(result), 0);
+    ck_assert(is_there("/index"));
+}
+END_TEST
+
 enum { ROUNDS = 120, RIVALS = 3 };
 static pthread_barrier_t round_turns;
 
@@ -975,6 +1035,8 @@ int main(void)
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
+    tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
+    tcase_add_test(tcase, it_is_made_in_a_directory_that_cannot_be_read);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, a_layer_resumes_over_the_whole_directory);
     tcase_add_test(tcase, paths_are_written_as_text);

@@ -445,18 +445,21 @@ static int write_index(const leat__cache_writer *writer)
     return status;
 }
 
-/* The directory's names are on disk. */
+/* The directory's names are on disk. A file system that cannot sync directories
+ * need not; a directory that may be written to but not read cannot be synced.
+ */
 static int sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd)) {
-        int status = leat__error_system(errno, "cannot sync %s", path);
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    close(fd);
-    return LEAT_OK;
+    if (fd < 0)
+        return errno == EACCES
+                   ? LEAT_OK
+                   : leat__error_system(errno, "cannot sync %s", path);
+    int status = fsync(fd) && errno != EINVAL
+                     ? leat__error_system(errno, "cannot sync %s", path)
+                     : LEAT_OK;
+    close(fd); /* only read from: nothing can be lost */
+    return status;
 }
 
 static int sync_parent(const char *path)
