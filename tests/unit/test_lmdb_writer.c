@@ -1,8 +1,13 @@
 #include "lmdb_fixture.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 #include "tools/database/lmdb_writer.h"
 
 #include <leat/status.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 static char directory[FIXTURE_PATH];
 static char path[FIXTURE_PATH + 32];
@@ -71,6 +76,35 @@ START_TEST(nothing_is_written_through_a_link)
 }
 END_TEST
 
+/* Its root's alone, where that can be had. */
+static int hide_proc(void)
+{
+    if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        return -1;
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+                   mount("none", "/proc", "tmpfs", 0, NULL)
+               ? -1
+               : 0;
+}
+
+/* As in some containers. */
+START_TEST(a_database_is_written_without_proc)
+{
+    struct lmdb_writer writer;
+    if (IS_SANITIZED) /* It looks for leaks there. */
+        return;
+    if (hide_proc()) {
+        printf("skipped: /proc cannot be hidden: %s\n", strerror(errno));
+        return;
+    }
+    stop_a_run();
+    ck_assert_msg(!open_writer(&writer), "%s", leat_last_error());
+    ck_assert_int_eq(writer.records, 1);
+    ck_assert_int_eq(lmdb_writer_publish(&writer, 0), LEAT_OK);
+    lmdb_writer_close(&writer);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lmdb_writer");
@@ -78,6 +112,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_test(tcase, a_stopped_run_is_resumed);
+    tcase_add_test(tcase, a_database_is_written_without_proc);
     tcase_add_loop_test(tcase, nothing_is_written_through_a_link, 0, 2);
     return suite_run(suite);
 }

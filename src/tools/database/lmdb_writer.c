@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,6 +99,42 @@ static int open_data(const struct lmdb_writer *writer, int *out)
                       writer->staging.database);
 }
 
+/* 0, or liblmdb's error. */
+static int open_file(struct lmdb_writer *writer, const char *path)
+{
+    unsigned flags =
+        MDB_NOLOCK | MDB_NOSUBDIR | (writer->durable ? 0 : MDB_NOSYNC);
+    int code = mdb_env_create(&writer->env);
+    if (!code)
+        code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
+    if (!code)
+        code = mdb_env_open(writer->env, path, flags, 0666);
+    return code;
+}
+
+/* Likewise; the file must still be the one that is open. */
+static int open_by_name(struct lmdb_writer *writer, int fd)
+{
+    char path[PATH_MAX];
+    struct stat wanted, found;
+    mdb_filehandle_t opened;
+    mdb_env_close(writer->env);
+    writer->env = NULL;
+    int n =
+        snprintf(path, sizeof(path), "%s/data.mdb", writer->staging.database);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return ENAMETOOLONG;
+    int code = open_file(writer, path);
+    if (!code)
+        code = mdb_env_get_fd(writer->env, &opened);
+    if (!code && (fstat(fd, &wanted) || fstat(opened, &found)))
+        code = errno;
+    if (!code &&
+        (wanted.st_dev != found.st_dev || wanted.st_ino != found.st_ino))
+        code = ENOENT;
+    return code;
+}
+
 /*
  * No lock file: the staging directory's lock keeps others away. Without a
  * journal no sync before the end: a power cut then loses a directory that
@@ -105,16 +142,13 @@ static int open_data(const struct lmdb_writer *writer, int *out)
  */
 static int open_environment(struct lmdb_writer *writer, int fd)
 {
-    unsigned flags =
-        MDB_NOLOCK | MDB_NOSUBDIR | (writer->durable ? 0 : MDB_NOSYNC);
     char opened[32];
     /* The very file, whatever has that name by now. */
     snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
-    int code = mdb_env_create(&writer->env);
-    if (!code)
-        code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
-    if (!code)
-        code = mdb_env_open(writer->env, opened, flags, 0666);
+    int code = open_file(writer, opened);
+    /* Where /proc is missing. */
+    if (code == ENOENT && access(opened, F_OK))
+        code = open_by_name(writer, fd);
     if (code)
         return database_error(writer, code);
     measure(writer);
