@@ -12,6 +12,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MANY = 200 };
+enum { MANY = 200, FORKS = 500 };
 
 static leat_sample sample;
 static char root[64];
@@ -413,6 +414,57 @@ START_TEST(a_child_of_a_killed_writer_holds_no_lock)
     ck_assert_int_eq(waitpid(writer, &status, 0), writer);
     make(MANY);
     close(until[1]);
+}
+END_TEST
+
+static _Atomic int stopped;
+
+static void *create_and_destroy(void *status)
+{
+    leat_token none;
+    leat_token_init(&none);
+    while (!stopped) {
+        leat__cache_writer *writer = NULL;
+        *(int *)status |= leat__cache_writer_create(&writer, path, &none);
+        leat__cache_writer_destroy(writer);
+    }
+    leat_token_finish(&none);
+    return NULL;
+}
+
+/* Descriptors of the directory in this process, which is a child. */
+static int count_partial(void)
+{
+    char name[32], target[PATH_MAX];
+    int n = 0;
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        ssize_t size = readlink(name, target, sizeof(target) - 1);
+        target[size > 0 ? size : 0] = 0;
+        n += strstr(target, "kept.partial") != NULL;
+    }
+    return n;
+}
+
+/* At whatever moment it was forked. */
+START_TEST(a_child_has_no_file_of_its_parents)
+{
+    pthread_t thread;
+    int status = LEAT_OK;
+    ck_assert_int_eq(pthread_create(&thread, NULL, create_and_destroy, &status),
+                     0);
+    for (int i = 0; i < FORKS; i++) {
+        int result;
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            _exit(count_partial());
+        ck_assert_int_eq(waitpid(child, &result, 0), child);
+        ck_assert_int_eq(result, 0);
+    }
+    stopped = 1;
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(status, LEAT_OK);
 }
 END_TEST
 
@@ -1019,6 +1071,7 @@ int main(void)
     tcase_add_test(tcase, a_killed_writer_is_followed_by_another);
     tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
     tcase_add_test(tcase, a_child_of_a_killed_writer_holds_no_lock);
+    tcase_add_test(tcase, a_child_has_no_file_of_its_parents);
     tcase_add_test(tcase, another_writer_is_refused);
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
     tcase_add_test(tcase, data_that_were_written_since_are_refused);

@@ -4,7 +4,8 @@
  *
  * All writers are in a list, under a lock of its own, for a handler that closes
  * their files in a forked child: it would go on holding the locks of a parent
- * that has died. The list is whole at any moment, as links are set at once.
+ * that has died. The list is whole at any moment, as links are set at once, and
+ * no fork comes between opening or closing a file and noting that.
  */
 #include "decorators/cache/cache_writer.h"
 #include "base/file.h"
@@ -109,11 +110,14 @@ static int open_in(const char *folder, const char *name, int flags, int *fd)
     int status = leat__cache_join(path, folder, name);
     if (status)
         return status;
+    leat__fork_hold();
     *fd = open(path,
                flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                0666);
-    if (*fd < 0 && errno != ELOOP && errno != ENXIO)
-        return leat__error_system(errno, "cannot open %s", path);
+    int code = *fd < 0 ? errno : 0;
+    leat__fork_release();
+    if (code && code != ELOOP && code != ENXIO)
+        return leat__error_system(code, "cannot open %s", path);
     if (*fd < 0 || fstat(*fd, &found) || !S_ISREG(found.st_mode))
         return refuse_foreign(path, "a regular file");
     return LEAT_OK;
@@ -497,8 +501,10 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
         return;
     if (!writer->is_whole && !writer->failed && !is_parents(writer))
         remove_partial(writer);
-    unlist_writer(writer);
+    leat__fork_hold();
     close_files(writer);
+    leat__fork_release();
+    unlist_writer(writer);
     leat_token_finish(&writer->identity);
     leat__free(writer->place);
     leat__free(writer->buffer);
