@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "decorators/cache/cache_format.h"
+#include "decorators/cache/cache_target.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -177,71 +177,6 @@ static int lock_directory(leat__cache_writer *writer)
     return !status && !is_in_place(writer) ? LEAT_AGAIN : status;
 }
 
-/* LEAT_OK: nothing is there, or an empty directory, which rename replaces;
-   LEAT_AGAIN: something else. */
-static int check_empty(const char *path)
-{
-    struct stat state;
-    if (lstat(path, &state))
-        return errno == ENOENT ? LEAT_OK
-                               : leat__error_system(errno, "%s", path);
-    if (!S_ISDIR(state.st_mode))
-        return LEAT_AGAIN;
-    DIR *directory = opendir(path);
-    if (!directory)
-        return leat__error_system(errno, "cannot list %s", path);
-    int names = 0;
-    while (readdir(directory))
-        names++;
-    closedir(directory);
-    /* Its own, and its parent's. */
-    return names > 2 ? LEAT_AGAIN : LEAT_OK;
-}
-
-static int find_parent(leat__cache_path out, const char *path)
-{
-    int status = leat__cache_join(out, path, "");
-    char *slash = strrchr(out, '/');
-    if (!status && !slash)
-        return leat__cache_join(out, ".", "");
-    if (!status)
-        slash[slash == out] = 0;
-    return status;
-}
-
-/* Rename, which comes last, replaces no directory that is a mount point. */
-static int check_mount(const char *path)
-{
-    leat__cache_path parent;
-    struct stat own, above;
-    int status = find_parent(parent, path);
-    if (status || stat(path, &own) || stat(parent, &above) ||
-        own.st_dev == above.st_dev)
-        return status;
-    return leat_error(LEAT_EINVAL,
-                      "%s: is a file system of its own, which no cache can "
-                      "replace; name a directory in it",
-                      path);
-}
-
-/* A directory that is there may be empty, but must not be something else.
-   LEAT_AGAIN: it has become a cache. */
-static int check_target(const char *path)
-{
-    leat__cache_path name;
-    int status = check_empty(path);
-    if (!status)
-        return check_mount(path);
-    if (status != LEAT_AGAIN)
-        return status;
-    if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))
-        return LEAT_AGAIN;
-    return leat_error(LEAT_EINVAL,
-                      "%s: it is there, but is neither a cache nor an empty "
-                      "directory; name another one",
-                      path);
-}
-
 /* The path without slashes at its end, after which PATH.partial would be in the
    directory that it is to become. */
 static int set_paths(leat__cache_writer *writer, const char *path)
@@ -289,7 +224,7 @@ int leat__cache_writer_create(leat__cache_writer **out, const char *path,
     writer->is_whole = true;
     int status = set_paths(writer, path);
     if (!status)
-        status = check_target(writer->path);
+        status = leat__cache_target_check(writer->path);
     if (!status)
         status = lock_directory(writer);
     if (!status) {
@@ -469,7 +404,7 @@ static int sync_directory(const char *path)
 static int sync_parent(const char *path)
 {
     leat__cache_path parent;
-    int status = find_parent(parent, path);
+    int status = leat__cache_target_parent(parent, path);
     return status ? status : sync_directory(parent);
 }
 

@@ -1,0 +1,17 @@
+/* cache_target.h: the directory that a cache becomes. */
+#ifndef LEAT_DECORATORS_CACHE_TARGET_H
+#define LEAT_DECORATORS_CACHE_TARGET_H
+
+#include "decorators/cache/cache_format.h"
+
+/*
+ * Whether a cache can be made at `path`: nothing is there, or an empty
+ * directory that is no mount point. LEAT_AGAIN: it has become a cache. Errors:
+ * LEAT_EINVAL, LEAT_EIO.
+ */
+int leat__cache_target_check(const char *path);
+
+/* The directory that has the path in it. */
+int leat__cache_target_parent(leat__cache_path out, const char *path);
+
+#endif
