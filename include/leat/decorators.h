@@ -437,8 +437,8 @@ typedef struct leat_prefetch_options {
     size_t size;       /* sizeof(leat_prefetch_options) */
     int64_t samples;   /* read ahead at most; 0 or -1: chosen, as below */
     int threads;       /* that read; 0: 1 */
-    int64_t max_bytes; /* up to which the chosen number grows; 0: a quarter of
-                          the caller's max_memory, or 256 MiB */
+    int64_t max_bytes; /* that the chosen number may take, at most the caller's
+                          max_memory; 0: a quarter of that, or 256 MiB */
     bool unordered;    /* samples come as they are ready */
 } leat_prefetch_options;
 
@@ -458,6 +458,8 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * same samples in the same order; it reads into the next epoch before the end
  * of this one was delivered. `prefetch:auto` begins with 16 samples a thread,
  * and doubles whenever the caller finds none although there had been no room.
+ * It holds no more than max_bytes has room for, were all as large as the
+ * largest so far: one at least, and only one before the first is read.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

@@ -363,6 +363,62 @@ START_TEST(auto_doubles_up_to_its_bytes)
 }
 END_TEST
 
+enum { LARGE = 100000 };
+
+static int large_next(void *pass, leat_sample *one)
+{
+    static const unsigned char bytes[LARGE];
+    const int64_t shape[] = {LARGE};
+    (void)pass;
+    return leat_sample_set(one, 0, LEAT_UINT8, 1, shape, bytes);
+}
+
+/* The most that it holds, after each of some samples. */
+static int64_t hold_large(int64_t max_bytes, int64_t max_memory, int threads)
+{
+    static const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = -1};
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = &field,
+                                             .nfields = 1,
+                                             .next = large_next};
+    const leat_prefetch_options options = {
+        .size = sizeof(options), .threads = threads, .max_bytes = max_bytes};
+    const leat_open_options open = {.size = sizeof(open),
+                                    .max_memory = max_memory};
+    leat_pipeline *upstream, *pipeline;
+    leat_reader *reader;
+    int64_t most = 0;
+    ck_assert_int_eq(leat_pipeline_callback(&upstream, &callbacks, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_prefetch(&pipeline, upstream, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &open, &reader),
+                     LEAT_OK);
+    for (int i = 0; i < 400; i++) {
+        int64_t held = memory_held(reader);
+        most = held > most ? held : most;
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    }
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(upstream);
+    return most;
+}
+
+START_TEST(auto_begins_within_its_bytes)
+{
+    const int64_t slack = 2 * LARGE;
+    for (int threads = 1; threads <= 64; threads *= 8) {
+        ck_assert_int_le(hold_large(5 * LARGE, 0, threads), 5 * LARGE);
+        ck_assert_int_le(hold_large(0, 20 * LARGE, threads), 5 * LARGE);
+        ck_assert_int_le(hold_large(50 * LARGE, 5 * LARGE, threads), 5 * LARGE);
+        ck_assert_int_le(hold_large(1, 0, threads), slack);
+    }
+    ck_assert_int_gt(hold_large(5 * LARGE, 0, 1), 2 * LARGE);
+}
+END_TEST
+
 /* The thread's own start is one allocation, so a thread may be missing. */
 START_TEST(every_allocation_may_fail)
 {
@@ -410,6 +466,7 @@ int main(void)
     tcase_add_test(tcase, samples_after_bad_ones_are_whole_by_index);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, auto_doubles_up_to_its_bytes);
+    tcase_add_test(tcase, auto_begins_within_its_bytes);
     tcase_add_test(tcase, every_allocation_may_fail);
     return suite_run(suite);
 }

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 enum {
-    AUTO_FIRST = 16,    /* slots for each thread, at first */
+    AUTO_FIRST = 16,    /* slots for each thread, once a sample is there */
     AUTO_MAX = 1024,    /* slots in all */
     UNORDERED_SPAN = 4, /* how far the oldest sample may be overtaken */
     THREADS_MAX = 256
@@ -150,6 +150,17 @@ static int check_memory(const leat_open *open, int64_t samples)
                       (long long)open->max_memory);
 }
 
+/* What AUTO may hold: never more than the caller's limit. */
+static int64_t choose_bytes(const leat_open *open)
+{
+    int64_t bytes = leat_args_number(open->args, "max_bytes");
+    if (open->max_memory == 0)
+        return bytes > 0 ? bytes : AUTO_BYTES;
+    if (bytes == 0)
+        return open->max_memory / 4;
+    return bytes < open->max_memory ? bytes : open->max_memory;
+}
+
 static int init(leat__prefetch *prefetch, const leat_open *open)
 {
     leat_reader *upstream = open->upstream[0];
@@ -163,20 +174,17 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
                          !leat__pipeline_keeps_order(open->pipeline[0]);
     prefetch->is_auto = samples <= 0;
     prefetch->chunk = 1;
-    prefetch->max_bytes = leat_args_number(open->args, "max_bytes");
-    if (prefetch->max_bytes == 0)
-        prefetch->max_bytes =
-            open->max_memory > 0 ? open->max_memory / 4 : AUTO_BYTES;
+    int usual = AUTO_FIRST * prefetch->nthreads;
+    prefetch->usual = usual < AUTO_MAX ? usual : AUTO_MAX;
+    prefetch->max_bytes = choose_bytes(open);
     prefetch->generation = leat__fork_generation();
     int status = prefetch->by_index
                      ? leat_reader_count(upstream, &prefetch->count)
                      : LEAT_OK;
-    int first = AUTO_FIRST * prefetch->nthreads;
-    first = first < AUTO_MAX ? first : AUTO_MAX;
     if (!status && !prefetch->is_auto)
         status = check_memory(open, samples);
     if (!status && prefetch->is_auto)
-        status = init_buffers(prefetch, AUTO_MAX, first, open->allocator);
+        status = init_buffers(prefetch, AUTO_MAX, 1, open->allocator);
     else if (!status)
         status =
             init_buffers(prefetch, (int)samples, (int)samples, open->allocator);
@@ -232,7 +240,7 @@ static const leat_argument prefetch_arguments[] = {
      .max = 1 << 20,
      .words = "auto",
      .help = "samples read ahead; auto, 0 or -1: 16 a thread, doubled whenever "
-             "the caller finds none, up to max_bytes"},
+             "the caller finds none, as far as max_bytes allows"},
     {.name = "threads",
      .kind = LEAT_ARGUMENT_NUMBER,
      .keeps_samples = 1,
@@ -245,8 +253,8 @@ static const leat_argument prefetch_arguments[] = {
      .keeps_samples = 1,
      .initial = "0",
      .max = INT64_MAX,
-     .help = "memory up to which auto doubles; 0: a quarter of the caller's "
-             "limit, or 256M"},
+     .help = "memory that auto may take, of which one sample has room always; "
+             "0: a quarter of the caller's limit, or 256M"},
     {.name = "unordered",
      .kind = LEAT_ARGUMENT_NUMBER,
      .keeps_samples = 1,

@@ -1,6 +1,5 @@
 /* What the caller of prefetch does: see prefetch_threads.c. */
 #include "base/clock.h"
-#include "base/counter.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/memory.h"
@@ -53,17 +52,15 @@ static void give_back_locked(leat__prefetch *prefetch)
                                    prefetch->spent[--prefetch->nspent]);
 }
 
-/* Doubles what is read ahead, if that was once full and is now found empty. */
+/*
+ * Doubles what is read ahead, as far as its bytes allow, if that was once full
+ * and is now found empty.
+ */
 static void grow_locked(leat__prefetch *prefetch)
 {
-    leat__prefetch_buffer *buffer = &prefetch->buffer;
-    if (!prefetch->is_auto || !prefetch->was_full ||
-        2 * leat__counter_get(&buffer->memory) > prefetch->max_bytes)
+    if (!prefetch->was_full || prefetch->buffer.nslots < prefetch->usual)
         return;
-    int n = 2 * buffer->nslots;
-    /* Without memory it stays as it is. */
-    (void)leat__prefetch_buffer_grow(buffer,
-                                     n < prefetch->most ? n : prefetch->most);
+    leat__prefetch_grow(prefetch, 2 * prefetch->buffer.nslots);
     prefetch->was_full = false;
 }
 
@@ -82,7 +79,7 @@ static int wait_for_front(leat__prefetch *prefetch)
 }
 
 /*
- * Takes ready slots, a quarter of all at most: so many are not read ahead.
+ * Takes ready slots, a quarter of the room at most: so many are not read ahead.
  * Without `waits` there may be none.
  */
 static int refill(leat__prefetch *prefetch, bool waits)
@@ -94,7 +91,7 @@ static int refill(leat__prefetch *prefetch, bool waits)
     give_back_locked(prefetch);
     if (waits)
         status = wait_for_front(prefetch);
-    int most = (prefetch->buffer.nslots + 3) / 4;
+    int most = (leat__prefetch_room(prefetch) + 3) / 4;
     while (!status && prefetch->ngiven < most &&
            (slot = leat__prefetch_buffer_pop(&prefetch->buffer,
                                              prefetch->is_unordered)) != NULL)

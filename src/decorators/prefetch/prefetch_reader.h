@@ -27,8 +27,9 @@ struct leat__prefetch {
     bool is_auto;
     int nthreads;
     int most;            /* slots */
+    int usual;           /* slots of AUTO, unless the caller finds none */
     int64_t count;       /* with by_index */
-    int64_t max_bytes;   /* up to which AUTO grows */
+    int64_t max_bytes;   /* that AUTO may hold */
     unsigned generation; /* of the process */
 
     /* The caller's, one at a time. */
@@ -55,6 +56,7 @@ struct leat__prefetch {
     int busy;                    /* threads that work */
     int idle;                    /* threads that wait */
     int chunk;                   /* slots to claim at a time */
+    int64_t largest;             /* bytes of a sample so far */
     leat__prefetch_slot *pulled; /* being pulled, with its mark; or NULL */
     leat_position next;          /* to be claimed; in order, its epoch alone */
     int seek_status;             /* of seeking ahead of the caller, */
@@ -74,6 +76,19 @@ leat__prefetch_upstream(const leat__prefetch *prefetch)
  * thread, if it can claim slots; that wakes the next once it has claimed.
  */
 void leat__prefetch_unlock(leat__prefetch *prefetch);
+
+/*
+ * Slots that may hold samples now, one at least: with AUTO as many as max_bytes
+ * has room for beside all slots, were each sample the largest so far. Under the
+ * lock.
+ */
+int leat__prefetch_room(const leat__prefetch *prefetch);
+
+/*
+ * With AUTO, makes slots until there are `n`, or as many as max_bytes has room
+ * for with their samples. Under the lock.
+ */
+void leat__prefetch_grow(leat__prefetch *prefetch, int n);
 
 /* Waits under the lock, by the caller. LEAT_ECANCELLED after cancel. */
 int leat__prefetch_wait(leat__prefetch *prefetch,

@@ -44,13 +44,44 @@ static bool is_cancelled(const leat__prefetch *prefetch)
     return atomic_load(&prefetch->decorator.cancelled);
 }
 
-static bool can_claim(const leat__prefetch *prefetch)
+enum { SLOT_BYTES = sizeof(leat__prefetch_slot) };
+
+int leat__prefetch_room(const leat__prefetch *prefetch)
+{
+    int nslots = prefetch->buffer.nslots;
+    if (!prefetch->is_auto || prefetch->largest <= 0)
+        return nslots;
+    int64_t rest = prefetch->max_bytes - (int64_t)nslots * SLOT_BYTES;
+    int64_t fit = rest / prefetch->largest;
+    return fit >= nslots ? nslots : fit > 1 ? (int)fit : 1;
+}
+
+void leat__prefetch_grow(leat__prefetch *prefetch, int n)
+{
+    int64_t fit = prefetch->max_bytes / (SLOT_BYTES + prefetch->largest);
+    n = n < prefetch->most ? n : prefetch->most;
+    /* Without memory it stays as it is. */
+    if (prefetch->is_auto)
+        (void)leat__prefetch_buffer_grow(&prefetch->buffer,
+                                         n < fit ? n : (int)fit);
+}
+
+/* Slots that a thread may take now. */
+static int count_free(const leat__prefetch *prefetch)
 {
     const leat__prefetch_buffer *buffer = &prefetch->buffer;
+    int used = buffer->nslots - buffer->nempty;
+    int64_t ring = buffer->size - (buffer->tail - buffer->head);
+    int n = leat__prefetch_room(prefetch) - used;
+    return n < ring ? n : (int)ring;
+}
+
+static bool can_claim(const leat__prefetch *prefetch)
+{
     return !prefetch->is_paused && !prefetch->is_stuck &&
            !is_cancelled(prefetch) &&
            (prefetch->by_index || !prefetch->is_pulling) &&
-           buffer->nempty > 0 && buffer->tail - buffer->head < buffer->size;
+           count_free(prefetch) > 0;
 }
 
 void leat__prefetch_unlock(leat__prefetch *prefetch)
@@ -226,16 +257,14 @@ static void claim_by_index(leat__prefetch *prefetch, prefetch_job *job)
 /* The slots for a thread: the caller gives back many at a time. */
 static int claim_size(const leat__prefetch *prefetch)
 {
-    const leat__prefetch_buffer *buffer = &prefetch->buffer;
-    int64_t n = buffer->size - (buffer->tail - buffer->head);
-    n = n < buffer->nempty ? n : buffer->nempty;
-    return n < prefetch->chunk ? (int)n : prefetch->chunk;
+    int n = count_free(prefetch);
+    return n < prefetch->chunk ? n : prefetch->chunk;
 }
 
 /* How many slots take a thread CHUNK_NS, if one took `each`. */
 static int chunk_for(const leat__prefetch *prefetch, int64_t each)
 {
-    int most = prefetch->buffer.nslots / (2 * prefetch->nrunning);
+    int most = leat__prefetch_room(prefetch) / (2 * prefetch->nrunning);
     int64_t chunk = CHUNK_NS / (each + 1);
     most = most < CHUNK_MAX ? most : CHUNK_MAX;
     chunk = chunk < most ? chunk : most;
@@ -272,8 +301,13 @@ static void work(leat__prefetch *prefetch)
         job.slot[i]->status = job.status[i];
         job.slot[i]->is_ready = true;
         leat__prefetch_buffer_count(&prefetch->buffer, job.slot[i]);
+        int64_t bytes = (int64_t)job.slot[i]->counted;
+        if (bytes > prefetch->largest)
+            prefetch->largest = bytes;
         prefetch->is_stuck |= job.status[i] && job.status[i] != LEAT_EDATA;
     }
+    if (job.n > 0)
+        leat__prefetch_grow(prefetch, prefetch->usual);
     prefetch->chunk = chunk_for(prefetch, each);
     prefetch->busy--;
 }
