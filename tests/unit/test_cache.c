@@ -10,6 +10,7 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -548,6 +549,37 @@ START_TEST(limits_are_checked_at_open)
 }
 END_TEST
 
+/* What malloc has of the system; 0 under a sanitizer, which has its own. */
+static int64_t heap_size(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (int64_t)(info.arena + info.hblkhd);
+}
+
+/* By index and as a stream. */
+START_TEST(samples_of_a_few_bytes_keep_to_the_budget)
+{
+    const int64_t budget = (int64_t)16 << 20;
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    source.count = 200000;
+    leat_pipeline *pipeline =
+        _i == 0 ? NULL : scripted_source_pipeline(&source);
+    if (!pipeline)
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, "range:200000"),
+                         LEAT_OK);
+    int64_t before = heap_size();
+    leat_reader *reader = open_and_unref(cached(pipeline, budget));
+    int status = LEAT_OK;
+    while (!status)
+        status = leat_reader_next(reader, &sample);
+    ck_assert_int_eq(status, LEAT_END);
+    ck_assert_ptr_nonnull(strstr(logged, "samples are kept"));
+    ck_assert_int_gt(reader->ops->memory(reader), budget - 1000);
+    ck_assert_int_le(heap_size() - before, budget + budget / 20);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(options_and_text_are_checked_and_equal)
 {
     leat_cache_options options = {.size = sizeof(options), .bytes = 9};
@@ -591,6 +623,7 @@ int main(void)
     tcase_add_test(tcase, samples_are_views_until_close);
     tcase_add_test(tcase, an_order_of_epochs_is_that_of_the_first);
     tcase_add_test(tcase, limits_are_checked_at_open);
+    tcase_add_loop_test(tcase, samples_of_a_few_bytes_keep_to_the_budget, 0, 2);
     tcase_add_test(tcase, options_and_text_are_checked_and_equal);
     return suite_run(suite);
 }

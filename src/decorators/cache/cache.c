@@ -94,7 +94,7 @@ static int check_count(int64_t count)
 static int init_index(leat__cache_reader *cache)
 {
     int64_t *count = &cache->map.count;
-    int64_t most = cache->budget / LEAT__CACHE_ENTRY_UNIT;
+    int64_t most = cache->budget / LEAT__CACHE_COST_MIN;
     int status = leat_reader_count(leat__cache_upstream(cache), count);
     if (!status)
         status = check_count(*count);

@@ -31,11 +31,15 @@
 #include <stdbool.h>
 
 typedef struct leat__cache_memory_entry {
-    _Alignas(LEAT__CACHE_ENTRY_UNIT) size_t size; /* of what follows */
+    _Alignas(LEAT__CACHE_ENTRY_UNIT) size_t size; /* of `bytes` */
+    void *block;                                  /* it lies in, to be freed */
     _Alignas(LEAT__CACHE_ENTRY_UNIT) unsigned char bytes[];
 } leat__cache_memory_entry;
 
 typedef _Atomic(leat__cache_memory_entry *) leat__cache_entry_pointer;
+
+/* Bytes that an entry takes of the budget at least, its pointer included. */
+#define LEAT__CACHE_COST_MIN (4 * LEAT__CACHE_ENTRY_UNIT)
 
 typedef struct leat__cache_reader {
     leat__index_map map; /* first; over a stream `count` is not used */
@@ -48,7 +52,7 @@ typedef struct leat__cache_reader {
 
     leat__cache_entry_pointer *entry; /* of each index; grows over a stream */
     int64_t nentries;                 /* its length */
-    atomic_int_fast64_t used;         /* bytes of entries */
+    atomic_int_fast64_t used;         /* bytes that entries take */
     atomic_int_fast64_t samples;      /* that they are */
     atomic_bool is_full; /* a sample did not fit; said in the log */
 

@@ -53,7 +53,44 @@ static void report_full(leat__cache_reader *cache, int64_t bytes)
                   (long long)samples, (long long)cache->budget);
 }
 
-/* Room for an entry of that size; 0: there is none. */
+/* malloc aligns to 16 bytes, puts 8 before each block, and maps large ones. */
+#define BLOCK_ALIGNMENT 16
+#define BLOCK_HEADER 16
+#define MAPPED_FROM ((size_t)128 << 10)
+#define PAGE 4096
+
+/* Bytes of a block that an entry of that size lies in, aligned to its unit. */
+static size_t block_size(size_t size)
+{
+    return sizeof(leat__cache_memory_entry) + size + LEAT__CACHE_ENTRY_UNIT -
+           BLOCK_ALIGNMENT;
+}
+
+/*
+ * What an entry of that size takes of the budget: what malloc takes for it, and
+ * its pointer, for which there may be room twice where the array has grown.
+ */
+static int64_t cost_of(size_t size)
+{
+    size_t block = block_size(size) + BLOCK_HEADER;
+    return (int64_t)(block + (block < MAPPED_FROM ? 0 : PAGE) +
+                     2 * sizeof(leat__cache_entry_pointer));
+}
+
+static leat__cache_memory_entry *alloc_entry(size_t size)
+{
+    char *block = leat__alloc(block_size(size));
+    if (!block)
+        return NULL;
+    size_t unit = LEAT__CACHE_ENTRY_UNIT;
+    size_t pad = (unit - (uintptr_t)block % unit) % unit;
+    leat__cache_memory_entry *entry = (void *)(block + pad);
+    entry->size = size;
+    entry->block = block;
+    return entry;
+}
+
+/* Room for an entry that takes so much; 0: there is none. */
 static bool reserve(leat__cache_reader *cache, int64_t bytes)
 {
     if (atomic_fetch_add(&cache->used, bytes) + bytes <= cache->budget)
@@ -68,18 +105,16 @@ static leat__cache_memory_entry *make_entry(leat__cache_reader *cache,
                                             const leat__cache_item *item)
 {
     size_t size = leat__cache_entry_size(item);
-    if (size == 0 ||
-        size > (size_t)INT64_MAX - sizeof(leat__cache_memory_entry))
+    if (size == 0 || size > INT64_MAX / 2)
         return NULL;
-    int64_t bytes = (int64_t)(sizeof(leat__cache_memory_entry) + size);
-    if (!reserve(cache, bytes))
+    int64_t cost = cost_of(size);
+    if (!reserve(cache, cost))
         return NULL;
-    leat__cache_memory_entry *entry = leat__alloc_aligned((size_t)bytes);
+    leat__cache_memory_entry *entry = alloc_entry(size);
     if (!entry) {
-        atomic_fetch_sub(&cache->used, bytes);
+        atomic_fetch_sub(&cache->used, cost);
         return NULL;
     }
-    entry->size = size;
     leat__cache_entry_write(item, entry->bytes);
     return entry;
 }
@@ -140,9 +175,8 @@ bool leat__cache_store(leat__cache_reader *cache, int64_t index,
         leat__counter_add(&cache->samples, 1);
         return true;
     }
-    atomic_fetch_sub(&cache->used,
-                     (int64_t)(sizeof(leat__cache_memory_entry) + entry->size));
-    leat__free(entry);
+    atomic_fetch_sub(&cache->used, cost_of(entry->size));
+    leat__free(entry->block);
     return true;
 }
 
@@ -154,8 +188,11 @@ int leat__cache_give(const leat__cache_kept *kept, leat_sample *out)
 
 static void free_entries(leat__cache_reader *cache)
 {
-    for (int64_t i = 0; cache->entry && i < cache->nentries; i++)
-        leat__free(entry_at(cache, i));
+    for (int64_t i = 0; cache->entry && i < cache->nentries; i++) {
+        leat__cache_memory_entry *entry = entry_at(cache, i);
+        if (entry)
+            leat__free(entry->block);
+    }
     leat__free(cache->entry);
     cache->entry = NULL;
     cache->nentries = 0;
