@@ -96,7 +96,8 @@ typedef struct leat_stats {
                                    epoch again; where a bad record fails its batch,
                                    the first one in it */
     int64_t distinct_bad;       /* different records among them, as max_errors
-                                   counts them */
+                                   counts them; without max_errors at most
+                                   2^20, and further ones are not counted */
     int64_t unwritten;          /* bad records that bad_record_file lacks */
     const leat_bad_record *bad; /* the first LEAT_BAD_RECORDS_MAX of them, in
                                    order; borrowed until restore or destroy */

@@ -293,6 +293,49 @@ START_TEST(each_record_of_the_list_is_logged_and_then_that_there_are_more)
 }
 END_TEST
 
+/* Three are remembered, of five that come in each of three epochs. */
+START_TEST(what_is_not_remembered_is_neither_counted_nor_listed)
+{
+    options.max_errors = -1;
+    leat__bad_record_log *log = open_log();
+    log->known.limit = log->file.listed.limit = 3;
+    leat_log_set(keep_line, NULL, LEAT_LOG_WARNING);
+    lines = 0;
+    for (int i = 0; i < 15; i++)
+        add(log, i % 5, "s", NULL, "why");
+    ck_assert_int_eq(lines, 15 + 1);
+    ck_assert_ptr_nonnull(strstr(logged[4], "lists 3 records"));
+    ck_assert_ptr_nonnull(strstr(logged[4], path));
+    leat_log_set(NULL, NULL, LEAT_LOG_WARNING);
+    ck_assert_int_eq(log->count, 15);
+    ck_assert_uint_eq(log->known.n, 3);
+    ck_assert_int_eq(log->unwritten, 6);
+    ck_assert_int_eq(leat__bad_record_log_check(log), LEAT_OK);
+    close_log(log, "s\t0\t\t0\t0\tnone\twhy\n"
+                   "s\t1\t\t0\t0\tnone\twhy\n"
+                   "s\t2\t\t0\t0\tnone\twhy\n");
+}
+END_TEST
+
+START_TEST(a_limit_of_errors_is_counted_up_to)
+{
+    options.max_errors = (int64_t)LEAT__RECORD_SET_MAX + 5;
+    options.has_max_errors = 1;
+    leat__bad_record_log *log = make_log();
+    log->file.path = NULL;
+    leat__bad bad = make_bad(0, "s", NULL, "why");
+    int64_t n = 0;
+    for (; !leat__bad_record_log_check(log) && n <= options.max_errors; n++) {
+        bad.from.record = n;
+        ck_assert_int_eq(leat__bad_record_log_note(log, &bad), LEAT_OK);
+    }
+    ck_assert_int_eq(leat__bad_record_log_check(log), LEAT_ELIMIT);
+    ck_assert_int_eq(n, options.max_errors + 1);
+    leat__bad_record_log_finish(log);
+    free(log);
+}
+END_TEST
+
 /* Ranks, members of a group and earlier runs share a file. */
 START_TEST(what_others_have_listed_is_not_listed_again)
 {
@@ -472,6 +515,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, columns_do_not_repeat_each_other);
+    tcase_add_test(tcase, what_is_not_remembered_is_neither_counted_nor_listed);
+    tcase_add_test(tcase, a_limit_of_errors_is_counted_up_to);
     tcase_add_test(tcase, what_others_have_listed_is_not_listed_again);
     tcase_add_test(tcase,
                    lines_of_others_list_nothing_and_are_read_to_their_end);

@@ -84,6 +84,43 @@ START_TEST(short_memory_leaves_the_set_as_it_was)
 }
 END_TEST
 
+START_TEST(a_full_set_remembers_what_it_has)
+{
+    enum { LIMIT = 100 };
+    set.limit = LIMIT;
+    for (int i = 0; i < MANY; i++) {
+        leat__record_mark mark = mark_of(i);
+        int status = leat__record_set_add(&set, &mark);
+        ck_assert_int_eq(status, i < LIMIT ? 1 : LEAT_ELIMIT);
+        ck_assert_int_eq(leat__record_set_is_full(&set), i >= LIMIT - 1);
+    }
+    for (int i = 0; i < MANY; i++) {
+        leat__record_mark mark = mark_of(i);
+        ck_assert_int_eq(leat__record_set_has(&set, &mark), i < LIMIT);
+        ck_assert_int_eq(leat__record_set_add(&set, &mark),
+                         i < LIMIT ? 0 : LEAT_ELIMIT);
+    }
+    leat__record_set_rewind(&set, 0, 0);
+    leat__record_mark mark = mark_of(MANY);
+    ck_assert_int_eq(leat__record_set_add(&set, &mark), 1);
+}
+END_TEST
+
+START_TEST(a_set_has_a_limit_of_its_own_accord)
+{
+    int status = 1;
+    size_t n = 0;
+    for (; status == 1 && n <= LEAT__RECORD_SET_MAX; n += status == 1) {
+        leat__record_mark mark = {.record = (int64_t)n};
+        status = leat__record_set_add(&set, &mark);
+    }
+    ck_assert_int_eq(status, LEAT_ELIMIT);
+    ck_assert_uint_eq(n, LEAT__RECORD_SET_MAX);
+    size_t bytes = set.capacity * (sizeof(*set.slot) + sizeof(*set.mark) / 2);
+    ck_assert_uint_le(bytes, (size_t)60 * LEAT__RECORD_SET_MAX);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record_set");
@@ -93,6 +130,8 @@ int main(void)
     tcase_add_test(tcase, a_record_is_added_once);
     tcase_add_test(tcase, what_was_met_later_is_forgotten);
     tcase_add_test(tcase, short_memory_leaves_the_set_as_it_was);
+    tcase_add_test(tcase, a_full_set_remembers_what_it_has);
+    tcase_add_test(tcase, a_set_has_a_limit_of_its_own_accord);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -104,7 +104,7 @@ static int take_lines(leat__bad_record_file *file, size_t size, size_t *taken)
     for (; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
         leat__record_mark mark;
         if (read_line(line, next, &mark) &&
-            leat__record_set_add(&file->listed, &mark) < 0)
+            leat__record_set_add(&file->listed, &mark) == LEAT_ENOMEM)
             return LEAT_ENOMEM;
     }
     *taken = (size_t)(line - file->buffer);
@@ -322,6 +322,11 @@ int leat__bad_record_file_add(leat__bad_record_file *file, const leat__bad *bad)
     size_t size = format_line(line + 1, bad, &mark);
     if (leat__record_set_has(&file->listed, &mark))
         return LEAT_OK;
+    if (leat__record_set_is_full(&file->listed))
+        return leat_error(LEAT_ELIMIT,
+                          "%s: bad_record_file %s lists %zu records, the most "
+                          "that are remembered",
+                          file->name, file->path, file->listed.n);
     return write_line(file, file->is_torn ? line : line + 1,
                       size + (file->is_torn != 0));
 }

@@ -32,7 +32,7 @@ int leat__bad_record_file_open(leat__bad_record_file *file);
 
 /*
  * Appends a line, by one write, unless the file already has one for the record.
- * Errors: LEAT_EIO, LEAT_ENOMEM.
+ * Errors: LEAT_EIO, LEAT_ENOMEM; LEAT_ELIMIT if it lists as many as a set has.
  */
 int leat__bad_record_file_add(leat__bad_record_file *file,
                               const leat__bad *bad);

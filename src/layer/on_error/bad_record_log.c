@@ -10,6 +10,9 @@ void leat__bad_record_log_init(leat__bad_record_log *log,
 {
     log->name = options->name;
     log->max_errors = options->max_errors;
+    /* What ends the layer is counted whatever it is. */
+    if (log->max_errors >= (int64_t)LEAT__RECORD_SET_MAX)
+        log->known.limit = (size_t)log->max_errors + 1;
     leat__bad_record_file_init(&log->file, options->name,
                                options->bad_record_file);
 }
@@ -74,15 +77,17 @@ int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad)
     int cancel = leat__thread_disable_cancel();
     leat__record_mark mark = make_mark(bad);
     int added = leat__record_set_add(&log->known, &mark);
+    /* What is not remembered is looked up in the file's own list. */
+    bool may_be_new = added != 0 && added != LEAT_ENOMEM;
     log->count++;
     if (log->listed < LEAT_BAD_RECORDS_MAX)
         keep_listed(log, bad);
-    if (added > 0 && leat__bad_record_file_add(&log->file, bad) &&
+    if (may_be_new && leat__bad_record_file_add(&log->file, bad) &&
         log->unwritten++ == 0)
         leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
                   leat_last_error());
     leat__thread_restore_cancel(cancel);
-    return added < 0 ? added : LEAT_OK;
+    return added == LEAT_ENOMEM ? added : LEAT_OK;
 }
 
 int leat__bad_record_log_check(const leat__bad_record_log *log)

@@ -15,7 +15,8 @@ typedef struct leat__bad_record_log {
     const char *name;           /* the layer's, borrowed */
     int64_t max_errors;         /* -1: no limit */
     leat__bad_record_file file; /* each record is written there once */
-    leat__record_set known;     /* each record once, for max_errors */
+    leat__record_set known;     /* each record once, for max_errors; without it
+                                   as many as the set has room for */
     /* since the start: */
     int64_t count;
     int64_t unwritten;

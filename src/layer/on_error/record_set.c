@@ -63,12 +63,19 @@ int leat__record_set_add(leat__record_set *set, const leat__record_mark *mark)
 {
     if (leat__record_set_has(set, mark))
         return 0;
+    if (leat__record_set_is_full(set))
+        return LEAT_ELIMIT;
     if (set->n == set->capacity / 2 && grow(set))
         return LEAT_ENOMEM;
     size_t at = find(set, mark);
     set->mark[set->n++] = *mark;
     set->slot[at] = set->n;
     return 1;
+}
+
+bool leat__record_set_is_full(const leat__record_set *set)
+{
+    return set->n >= (set->limit ? set->limit : LEAT__RECORD_SET_MAX);
 }
 
 bool leat__record_set_has(const leat__record_set *set,

@@ -14,10 +14,14 @@ typedef struct leat__record_mark {
     int64_t position; /* in the epoch */
 } leat__record_mark;
 
+/* The most records of a set, unless it has a limit of its own: 60 MB. */
+#define LEAT__RECORD_SET_MAX ((size_t)1 << 20)
+
 /* A zeroed one is empty. One owner at a time. */
 typedef struct leat__record_set {
     leat__record_mark *mark; /* in the order in which they came */
     size_t n;
+    size_t limit;    /* of n; 0: LEAT__RECORD_SET_MAX */
     size_t *slot;    /* 1 + the index of a mark; 0: none */
     size_t capacity; /* of slot, a power of 2; of mark, half as many */
 } leat__record_set;
@@ -25,8 +29,13 @@ typedef struct leat__record_set {
 /* The hash of a source's name, of `size` bytes. */
 uint64_t leat__record_set_source(const char *name, size_t size);
 
-/* 1: it was added, 0: the record is in the set. LEAT_ENOMEM. */
+/*
+ * 1: it was added, 0: the record is in the set. LEAT_ELIMIT, without a line: it
+ * is not, and the set is full. LEAT_ENOMEM.
+ */
 int leat__record_set_add(leat__record_set *set, const leat__record_mark *mark);
+
+bool leat__record_set_is_full(const leat__record_set *set);
 
 bool leat__record_set_has(const leat__record_set *set,
                           const leat__record_mark *mark);
