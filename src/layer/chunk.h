@@ -142,7 +142,8 @@ typedef struct leat__chunk_source {
     const struct leat__read_way *ahead_way; /* of a thread that reads ahead */
     bool marks;                             /* positions, where batches end */
     int64_t length;                         /* of an epoch; 0: not known */
-    int64_t count;                          /* the same, if read by index */
+    int64_t found; /* length of the latest epoch that ended; 0: none yet */
+    int64_t count; /* the same, if read by index */
     leat__sampler sampler;
     int stuck; /* the status after which nothing comes; 0: running */
 

@@ -56,6 +56,7 @@ static int next_epoch(leat__chunk_source *source)
                           "%lld",
                           text, (long long)sampler->index,
                           (long long)sampler->count);
+    source->found = sampler->index;
     int status = begin_epoch(source, sampler->epoch + 1);
     if (!status)
         leat__sampler_next_epoch(&source->sampler);

@@ -209,6 +209,11 @@ int64_t leat__data_reader_samples(const leat__data_reader *data_reader)
     return source->length > 0 ? source->length : source->sampler.cursor;
 }
 
+int64_t leat__data_reader_found(const leat__data_reader *data_reader)
+{
+    return data_reader->source.found;
+}
+
 bool leat__data_reader_needs_batches(const leat__data_reader *data_reader)
 {
     return leat__chunk_source_needs_batches(&data_reader->source);

@@ -47,6 +47,9 @@ int leat__data_reader_preview(leat__data_reader *reader,
 /* The samples of a pass that has ended. */
 int64_t leat__data_reader_samples(const leat__data_reader *reader);
 
+/* After a preview: the samples of the epoch whose end it met; 0: of none. */
+int64_t leat__data_reader_found(const leat__data_reader *reader);
+
 /* Whether every chunk must have room for a whole batch. */
 bool leat__data_reader_needs_batches(const leat__data_reader *reader);
 

@@ -240,7 +240,8 @@ static int check_policy(const leat_data_layer_group *group)
 
 /*
  * The number of the first batch. Where batches end with an epoch of unknown
- * length, an earlier one tells it: all are of the same length.
+ * length, an earlier one tells it: all are of the same length. After a restore
+ * at the end of the first one, the preview has met that.
  */
 static int number_batches(leat_data_layer_group *group)
 {
@@ -253,9 +254,11 @@ static int number_batches(leat_data_layer_group *group)
         return LEAT_OK;
     int status =
         leat_reader_count(leat__data_reader_reader(group->reader), &count);
-    if (status == LEAT_EUNSUPPORTED && start->epoch > 0)
-        count = (start->position - start->index) / start->epoch;
-    else if (status != LEAT_EUNSUPPORTED && status)
+    if (status == LEAT_EUNSUPPORTED)
+        count = start->epoch > 0
+                    ? (start->position - start->index) / start->epoch
+                    : leat__data_reader_found(group->reader);
+    else if (status)
         return status;
     if (count <= 0 || count == LEAT_ENDLESS)
         return LEAT_OK;
@@ -398,8 +401,6 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
         status = identify(group);
     if (!status)
         status = leat__group_plan_tops(group, ntop);
-    if (!status)
-        status = number_batches(group);
     if (status)
         return status;
     const leat__batch_spec spec = {
@@ -419,6 +420,8 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
                                     &sample, shape);
     if (status == LEAT_END && !token)
         status = no_sample(group);
+    if (!status)
+        status = number_batches(group);
     if (!status)
         status = leat__group_measure_batch(group, shape);
     if (!status)

@@ -398,6 +398,38 @@ START_TEST(batches_keep_their_numbers_over_a_restore)
 }
 END_TEST
 
+/* The first epoch's last batch of 4 is full, so that its end is not met yet. */
+START_TEST(other_batches_are_numbered_from_an_epochs_end_on)
+{
+    static const int batches[] = {0, 2, 3, 3}; /* of 5, in 12 samples */
+    layer_fixture fixture[RANKS_MAX];
+    for (int way = 0; way < BAD_RECORDS_WAYS; way++) {
+        leat_token token;
+        leat_token_init(&token);
+        use_case(1, (bad_records_way)way);
+        options.epoch_end = (leat_epoch_end)_i;
+        open_ranks(fixture);
+        int64_t place = take_batches(fixture, 0, 3);
+        save(fixture, &token);
+        close_ranks(fixture);
+        options.batch_size = 1;
+        options.world_size = 5;
+        note_samples();
+        open_ranks(fixture);
+        restore(fixture, &token);
+        for (int k = 0; k < 4; k++) {
+            place = take_batches(fixture, place, 1);
+            for (int r = 0; r < options.world_size; r++)
+                ck_assert_int_eq(
+                    leat_data_layer_batch(fixture[r].layer)->number,
+                    batches[_i] + k);
+        }
+        close_ranks(fixture);
+        leat_token_finish(&token);
+    }
+}
+END_TEST
+
 START_TEST(a_group_takes_the_batches_of_a_layer_in_turn)
 {
     const char *const devices[] = {"cpu", "cpu", "cpu"};
@@ -727,6 +759,8 @@ int main(void)
     tcase_add_loop_test(tcase, so_it_does_with_caffes_generator, 0, 4);
     tcase_add_test(tcase, the_token_is_the_same_as_that_of_a_layer_that_wraps);
     tcase_add_loop_test(tcase, batches_keep_their_numbers_over_a_restore, 1, 4);
+    tcase_add_loop_test(tcase, other_batches_are_numbered_from_an_epochs_end_on,
+                        1, 4);
     tcase_add_loop_test(tcase, a_group_takes_the_batches_of_a_layer_in_turn, 1,
                         4);
     tcase_add_loop_test(tcase, what_was_left_out_replaces_a_bad_record_after_it,
