@@ -55,17 +55,41 @@ static leat_reader *upstream_of(const window_reader *window)
     return window->grouper.decorator.upstream[0];
 }
 
+/*
+ * The windows of an epoch over random access. Of one without an end those whose
+ * samples all have a position: the promised shape has no shorter ones.
+ */
+static int64_t count_windows(const leat__grouper *grouper)
+{
+    int64_t extent = (grouper->size - 1) * grouper->stride + 1;
+    return grouper->samples == LEAT_ENDLESS
+               ? (LEAT_ENDLESS - extent) / grouper->shift + 1
+               : leat__grouper_groups(grouper, grouper->samples);
+}
+
+static int refuse_index(int64_t index, int64_t count)
+{
+    return leat_error(LEAT_EINVAL,
+                      "window: window %lld is out of range: there are %lld",
+                      (long long)index, (long long)count);
+}
+
+static int window_read_at(leat_reader *reader, const leat_position at[],
+                          leat_sample *const out[], int n, int *got)
+{
+    int64_t count = count_windows(&window_of(reader)->grouper);
+    return at[0].index < count ? leat__grouper_read_at(reader, at, out, n, got)
+                               : refuse_index(at[0].index, count);
+}
+
 static int window_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
     window_reader *window = window_of(reader);
-    int64_t count;
     int status = leat__decorator_check_running(&window->grouper.decorator);
-    if (!status)
-        status = leat__grouper_count(reader, &count);
     if (status)
         return status;
-    if (window->next.index >= count)
+    if (window->next.index >= count_windows(&window->grouper))
         return LEAT_END;
     status = leat__grouper_read_at(reader, &window->next, out, n, got);
     window->next.index += *got + (status == LEAT_EDATA);
@@ -76,16 +100,12 @@ static int window_seek(leat_reader *reader, leat_position position,
                        leat_token *mark)
 {
     window_reader *window = window_of(reader);
-    int64_t count;
+    int64_t count = count_windows(&window->grouper);
     (void)mark;
-    int status = leat__grouper_count(reader, &count);
-    if (!status && position.index > count)
-        status = leat_error(
-            LEAT_EINVAL, "window: window %lld is out of range: there are %lld",
-            (long long)position.index, (long long)count);
-    if (!status)
-        window->next = position;
-    return status;
+    if (position.index > count)
+        return refuse_index(position.index, count);
+    window->next = position;
+    return LEAT_OK;
 }
 
 static int window_restore(leat_reader *reader, leat_token *token)
@@ -366,7 +386,7 @@ static const leat_reader_ops window_ops = {
     .next = window_next,
     .seek = window_seek,
     .materialize = leat__grouper_materialize,
-    .read_at = leat__grouper_read_at,
+    .read_at = window_read_at,
     .advise = leat__grouper_advise,
     .restore = window_restore,
 };

@@ -255,6 +255,46 @@ START_TEST(arguments_out_of_range_are_refused)
 }
 END_TEST
 
+static const struct endless_window {
+    const char *text;
+    int64_t shift;
+    int64_t extent;
+    int size;
+} endless[] = {
+    {"select:label | repeat | window:1,1", 1, 1, 1},
+    {"select:label | repeat | window:2,2", 2, 2, 2},
+    {"select:label | repeat | window:3,1", 1, 3, 3},
+    {"select:label | repeat | window:4,5,stride=3", 5, 10, 4},
+    {"select:label | repeat | window:2,2147483647", 2147483647, 2, 2},
+};
+
+/* A sample's position is a number, and the largest one is no position. */
+START_TEST(an_endless_epoch_has_whole_windows_alone)
+{
+    const struct endless_window *one = &endless[_i];
+    int64_t count = (INT64_MAX - one->extent) / one->shift + 1;
+    leat_sample *out[] = {&sample};
+    int got;
+    reader = open_chain(one->text);
+    for (int64_t from = count - (count > 1 ? 2 : 1); from < count; from++) {
+        const leat_position at = {0, from};
+        ck_assert_int_eq(leat_reader_read_at(reader, &at, out, 1, &got),
+                         LEAT_OK);
+        ck_assert_int_eq(sample.field[0].shape[0], one->size);
+        ck_assert_int_eq(*(const int64_t *)sample.field[0].data,
+                         from * one->shift % 10);
+    }
+    const leat_position last = {0, count - 1}, after = {0, count};
+    ck_assert_int_eq(leat_reader_seek(reader, last, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.field[0].shape[0], one->size);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    ck_assert_int_eq(leat_reader_read_at(reader, &after, out, 1, &got),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "is out of range"));
+}
+END_TEST
+
 START_TEST(nothing_is_allocated_in_the_steady_state)
 {
     int64_t before = 0;
@@ -360,6 +400,8 @@ int main(void)
     tcase_add_loop_test(tcase, fields_have_a_first_axis, 0, 4);
     tcase_add_loop_test(tcase, arguments_out_of_range_are_refused, 0,
                         sizeof(refused) / sizeof(refused[0]));
+    tcase_add_loop_test(tcase, an_endless_epoch_has_whole_windows_alone, 0,
+                        sizeof(endless) / sizeof(endless[0]));
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 2);
     tcase_add_loop_test(
         tcase, a_window_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
