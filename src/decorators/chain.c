@@ -189,6 +189,14 @@ static int next_reader(chain_reader *chain)
     return LEAT_OK;
 }
 
+/* The number of a sample in its reader's epoch has no overflow, though a mark
+ * may begin near its end. */
+static void count_taken(chain_reader *chain, int64_t n)
+{
+    if (__builtin_add_overflow(chain->taken, n, &chain->taken))
+        chain->taken = INT64_MAX;
+}
+
 static void note_route(const chain_reader *chain, leat_sample *const out[],
                        int n)
 {
@@ -213,7 +221,7 @@ static int chain_next(leat_reader *reader, leat_sample *const out[], int n,
         status =
             leat_reader_pull(decorator->upstream[chain->current], out, n, got);
         note_route(chain, out, *got);
-        chain->taken += *got + (status == LEAT_EDATA);
+        count_taken(chain, *got + (status == LEAT_EDATA));
         if (status != LEAT_END)
             return status;
         status = next_reader(chain);
@@ -236,7 +244,7 @@ static int chain_skip(leat_reader *reader, int64_t n, int64_t *skipped)
         status = leat_reader_skip(decorator->upstream[chain->current],
                                   n - *skipped, &more);
         *skipped += more;
-        chain->taken += more;
+        count_taken(chain, more);
         if (status == LEAT_END)
             status = next_reader(chain);
     }

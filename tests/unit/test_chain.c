@@ -182,6 +182,37 @@ START_TEST(no_mark_leads_out_of_it)
 }
 END_TEST
 
+/* The number of a sample in a mark is what another program wrote. */
+START_TEST(the_largest_number_in_a_mark_stays_one)
+{
+    leat_reader *reader = order_open("(plain:marked,9) (plain:marked,9)|chain");
+    const int64_t near = INT64_MAX - 1;
+    const leat_position at = {0, 5};
+    leat_token mark;
+    leat_sample sample;
+    int64_t skipped;
+    leat_token_init(&mark);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+    for (int skips = 0; skips < 2; skips++) {
+        memcpy(mark.bytes + sizeof(near), &near, sizeof(near));
+        mark.cursor = 0;
+        ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_OK);
+        for (int i = 0; i < 3; i++)
+            ck_assert_int_eq(skips ? leat_reader_skip(reader, 1, &skipped)
+                                   : leat_reader_next(reader, &sample),
+                             LEAT_OK);
+        mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+        ck_assert_msg(!leat_reader_seek(reader, at, &mark), "%s",
+                      leat_last_error());
+    }
+    leat_sample_finish(&sample);
+    leat_token_finish(&mark);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(code_makes_what_the_text_makes)
 {
     leat_pipeline *source[] = {order_parse("plain:random,45"),
@@ -320,6 +351,7 @@ int main(void)
     tcase_add_test(all, shapes_may_differ);
     tcase_add_test(all, types_and_names_may_not);
     tcase_add_test(all, no_mark_leads_out_of_it);
+    tcase_add_test(all, the_largest_number_in_a_mark_stays_one);
     tcase_add_loop_test(all, after_a_seek_that_failed_the_beginning_is_found, 0,
                         2);
     tcase_add_test(all, an_input_without_identity_hides_no_other);
