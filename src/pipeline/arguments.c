@@ -318,14 +318,21 @@ int64_t leat_args_number(const leat_args *args, const char *name)
     return text && leat__argument_read(argument, text, &value) ? value : 0;
 }
 
-const char *leat_args_list(const leat_args *args, const char *name, int i)
+const char *leat__args_elements(const leat_args *args, const char *name, int *n)
 {
     const leat_argument *argument = leat__argument_find(args->type, name);
     const leat__value *value =
         argument ? leat__args_value(args, argument) : NULL;
-    if (!value || i < 0 || i >= value->elements)
+    *n = value ? value->elements : 0;
+    return *n > 0 ? value->text : NULL;
+}
+
+const char *leat_args_list(const leat_args *args, const char *name, int i)
+{
+    int n;
+    const char *element = leat__args_elements(args, name, &n);
+    if (i < 0 || i >= n)
         return NULL;
-    const char *element = value->text;
     for (; i > 0; i--)
         element += strlen(element) + 1;
     return element;

@@ -58,6 +58,14 @@ void leat__args_finish(leat_args *args);
 const leat__value *leat__args_value(const leat_args *args,
                                     const leat_argument *argument);
 
+/*
+ * The elements of a LIST, each with its NUL, end to end; `*n` is how many. NULL
+ * with 0: it is not given. Going over them takes time by their number, where
+ * leat_args_list takes it for each.
+ */
+const char *leat__args_elements(const leat_args *args, const char *name,
+                                int *n);
+
 /* LEAT_EINVAL where an argument that is required is not given. */
 int leat__args_check(const leat_args *args);
 

@@ -37,27 +37,36 @@ typedef struct upstreams {
 
 static int parse_pipeline(lexer *in, leat_pipeline **out);
 
+/* Appends an element, with its NUL, to the `*used` bytes of a list. */
+static int append_element(leat__value *value, size_t *used, size_t *room,
+                          const char *element)
+{
+    size_t size = strlen(element) + 1;
+    if (*room - *used < size) {
+        char *grown = leat__realloc(value->text, 2 * (*used + size));
+        if (!grown)
+            return LEAT_ENOMEM;
+        value->text = grown;
+        *room = 2 * (*used + size);
+    }
+    memcpy(value->text + *used, element, size);
+    *used += size;
+    value->elements++;
+    return LEAT_OK;
+}
+
 /* The elements of a list, each with its NUL, end to end. */
 static int take_list(lexer *in, leat__value *value)
 {
     const char *opened = in->at;
-    size_t used = 0;
+    size_t used = 0, room = 0;
     int status = leat__pipeline_lexer_open(in);
     while (!status) {
         char *element;
         status = leat__pipeline_lexer_take(in, ",", &element, &value->is_open);
         if (status)
             break;
-        size_t size = strlen(element) + 1;
-        char *grown = leat__realloc(value->text, used + size);
-        if (grown) {
-            value->text = grown;
-            memcpy(grown + used, element, size);
-            used += size;
-            value->elements++;
-        } else {
-            status = LEAT_ENOMEM;
-        }
+        status = append_element(value, &used, &room, element);
         leat__free(element);
         if (*in->at != ',')
             break;

@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BUCKETS_MAX = 128, SAMPLES_MAX = 256, LABEL = 2 };
@@ -222,6 +223,27 @@ START_TEST(many_buckets_resume_from_the_epochs_begin)
 }
 END_TEST
 
+/* Looked up one by one, they took time by the square of their number. */
+START_TEST(many_bounds_are_read_in_one_pass)
+{
+    enum { BOUNDS = 400000 };
+    leat_pipeline *upstream = rows_source_pipeline(&source), *made;
+    char *bounds = malloc(8 * BOUNDS);
+    size_t at = (size_t)sprintf(bounds, "1");
+    for (int i = 2; i <= BOUNDS; i++)
+        at += (size_t)sprintf(bounds + at, ",%d", i);
+    ck_assert_int_eq(
+        leat_pipeline_bucket(&made, upstream, "tokens", bounds, "2", 0, NULL),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(made, &reader), LEAT_OK);
+    leat_pipeline_unref(upstream);
+    leat_pipeline_unref(made);
+    free(bounds);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.field[LABEL].shape[0], 2);
+}
+END_TEST
+
 /* A mark over other data finds other samples. */
 START_TEST(a_mark_of_other_data_is_refused)
 {
@@ -384,6 +406,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, buckets_are_those_of_tf_data, 0, 8 * CASES);
     tcase_add_test(tcase, many_buckets_resume_from_the_epochs_begin);
+    tcase_add_test(tcase, many_bounds_are_read_in_one_pass);
     tcase_add_test(tcase, a_mark_of_other_data_is_refused);
     tcase_add_test(tcase, samples_beyond_the_last_bound_are_bad_records);
     tcase_add_test(tcase, what_is_ragged_stays_so);

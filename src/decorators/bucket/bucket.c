@@ -5,11 +5,13 @@
 #include "base/option_list.h"
 #include "decorators/bucket/bucket_reader.h"
 #include "decorators/decorators.h"
+#include "pipeline/arguments.h"
 #include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static void release(leat__bucket_reader *sorter)
 {
@@ -45,17 +47,15 @@ static const leat_reader_ops bucket_ops = {
 
 static int count_list(const leat_args *args, const char *name)
 {
-    int n = 0;
-    while (leat_args_list(args, name, n))
-        n++;
+    int n;
+    (void)leat__args_elements(args, name, &n);
     return n;
 }
 
-/* Element `i` of a list of numbers. */
-static int read_number(const leat_args *args, const char *name, int i,
-                       int64_t min, int64_t max, int64_t *out)
+/* The number at an element of the list `name`. */
+static int read_number(const char *text, const char *name, int64_t min,
+                       int64_t max, int64_t *out)
 {
-    const char *text = leat_args_list(args, name, i);
     if (leat__decimal_quantity(text, false, out) && *out >= min && *out <= max)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
@@ -68,7 +68,9 @@ static int read_number(const leat_args *args, const char *name, int i,
 static int read_buckets(const leat_args *args, int n, leat__bucket buckets[],
                         int *most)
 {
-    int sizes = count_list(args, "batch"), status = LEAT_OK;
+    int sizes, bounds, status = LEAT_OK;
+    const char *batch = leat__args_elements(args, "batch", &sizes);
+    const char *at = leat__args_elements(args, "bounds", &bounds);
     int64_t bound = 0, size;
     if (sizes != 1 && sizes != n)
         return leat_error(LEAT_EINVAL,
@@ -77,13 +79,16 @@ static int read_buckets(const leat_args *args, int n, leat__bucket buckets[],
                           sizes, n);
     *most = LEAT__BUCKET_INPUT;
     for (int i = 0; i < n && !status; i++) {
-        status = read_number(args, "batch", sizes > 1 ? i : 0, 1,
-                             LEAT__GROUP_MAX, &size);
-        if (!status && i < n - 1)
-            status = read_number(args, "bounds", i, bound + 1, INT64_MAX / 2,
-                                 &bound);
+        status = read_number(batch, "batch", 1, LEAT__GROUP_MAX, &size);
+        if (!status && i < bounds)
+            status =
+                read_number(at, "bounds", bound + 1, INT64_MAX / 2, &bound);
         if (status)
             return status;
+        if (i < bounds)
+            at += strlen(at) + 1;
+        if (sizes > 1)
+            batch += strlen(batch) + 1;
         leat_token_init(&buckets[i].from.mark);
         buckets[i].bound = bound;
         buckets[i].size = (int)size;
