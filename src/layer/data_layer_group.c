@@ -327,6 +327,8 @@ __attribute__((noinline)) static int set_up(leat_data_layer_group *group,
         status = reshape_top(group, top[i], &shape, i % ntop);
     if (!status)
         group->ntop = shape.ntop;
+    for (int i = 0; i < group->n && status; i++)
+        leat__bad_record_log_close(&group->member[i].bad_records);
     return status;
 }
 

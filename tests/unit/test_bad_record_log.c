@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/leat-log-XXXXXX";
@@ -372,7 +374,8 @@ END_TEST
 /* Their end is that of the memory into which they are read. */
 START_TEST(lines_of_others_list_nothing_and_are_read_to_their_end)
 {
-    static const char line[] = "db\tx\t\t\t\t\t\ndb\t0\t\t0\t\t\t\n";
+    static const char line[] = "db\tx\t\t\t\t\t\ndb\t0\t\t0\t\t\t\n"
+                               "db\t7\t\t0\t7\tnone\tbad\n";
     static const char last[] = "\n\t\t\t\t\t\t\n";
     enum { BYTES = 64 << 10 };
     FILE *file = fopen(path, "w");
@@ -383,13 +386,91 @@ START_TEST(lines_of_others_list_nothing_and_are_read_to_their_end)
     ck_assert_int_ge(fputs(last, file), 0);
     ck_assert_int_eq(fclose(file), 0);
     leat__bad_record_log *log = open_log();
-    ck_assert_uint_eq(log->file.listed.n, 0);
+    ck_assert_uint_eq(log->file.listed.n, 1);
     ck_assert_int_eq(log->file.read, BYTES);
     add(log, 0, "db", NULL, "bad");
     leat__bad_record_log_finish(log);
     struct stat about;
     ck_assert_int_eq(stat(path, &about), 0);
     ck_assert_int_gt(about.st_size, BYTES);
+    free(log);
+}
+END_TEST
+
+enum { WRITERS = 4, LINES_EACH = 400 };
+
+/* Lines of several pages, which are seen in parts while they are written. */
+static void append_long_lines(int source)
+{
+    static char name[3000];
+    memset(name, 1, sizeof(name) - 1);
+    name[0] = (char)('a' + source);
+    leat__bad_record_log *log = open_log();
+    for (int i = 0; i < LINES_EACH; i++)
+        add(log, i, name, NULL, "bad");
+    ck_assert_int_eq(log->unwritten, 0);
+    leat__bad_record_log_finish(log);
+    free(log);
+}
+
+START_TEST(lines_of_several_processes_follow_each_other)
+{
+    static char line[16 * 1024];
+    pid_t child[WRITERS];
+    int status, n = 0;
+    for (int i = 0; i < WRITERS; i++) {
+        child[i] = fork();
+        ck_assert_int_ge(child[i], 0);
+        if (child[i] > 0)
+            continue;
+        append_long_lines(i);
+        _exit(0);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    for (; fgets(line, sizeof(line), file); n++)
+        ck_assert_msg(line[0] != '\n', "line %d is empty", n);
+    fclose(file);
+    ck_assert_int_eq(n, WRITERS * LINES_EACH);
+}
+END_TEST
+
+/* Another layer made it, and its setup failed. */
+START_TEST(a_file_that_was_removed_while_empty_is_made_again)
+{
+    leat__bad_record_log *made = open_log();
+    leat__bad_record_log *log = open_log();
+    leat__bad_record_log_close(made);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    add(log, 1, "s", NULL, "bad");
+    add(log, 2, "s", NULL, "bad");
+    close_log(log, "s\t1\t\t0\t0\tnone\tbad\ns\t2\t\t0\t0\tnone\tbad\n");
+    ck_assert_int_eq(leat__bad_record_log_open(made), LEAT_OK);
+    leat__bad_record_log_close(made);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    free(made);
+}
+END_TEST
+
+/* It stays so for ever: lines are written all the same, later ones at once. */
+START_TEST(a_lock_that_another_holds_is_not_waited_for_long)
+{
+    leat__bad_record_log *log = open_log();
+    int other = open(path, O_RDONLY);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    for (int i = 0; i < 200; i++)
+        add(log, i, "s", NULL, "bad");
+    ck_assert_int_eq(log->unwritten, 0);
+    ck_assert(log->file.is_held);
+    ck_assert_int_eq(flock(other, LOCK_UN), 0);
+    add(log, 200, "s", NULL, "bad");
+    ck_assert(!log->file.is_held);
+    close(other);
+    leat__bad_record_log_finish(log);
     free(log);
 }
 END_TEST
@@ -520,6 +601,9 @@ int main(void)
     tcase_add_test(tcase, what_others_have_listed_is_not_listed_again);
     tcase_add_test(tcase,
                    lines_of_others_list_nothing_and_are_read_to_their_end);
+    tcase_add_test(tcase, lines_of_several_processes_follow_each_other);
+    tcase_add_test(tcase, a_file_that_was_removed_while_empty_is_made_again);
+    tcase_add_test(tcase, a_lock_that_another_holds_is_not_waited_for_long);
     tcase_add_test(tcase, each_of_thousands_has_one_line);
     tcase_add_test(tcase, zeros_behind_lines_are_no_trouble);
     tcase_add_test(tcase, nothing_in_a_line_breaks_it);

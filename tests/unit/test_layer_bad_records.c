@@ -206,7 +206,7 @@ END_TEST
 START_TEST(the_file_gets_a_line_each_behind_what_is_there)
 {
     FILE *file = fopen(path, "w");
-    ck_assert_int_ge(fputs("before\n", file), 0);
+    ck_assert_int_ge(fputs("# before\n", file), 0);
     ck_assert_int_eq(fclose(file), 0);
     options.bad_record_file = path;
     options.on_error = LEAT_ON_ERROR_ZERO;
@@ -219,7 +219,7 @@ START_TEST(the_file_gets_a_line_each_behind_what_is_there)
     layer_fixture_close(&fixture);
     char text[4096];
     read_file(text, sizeof(text));
-    ck_assert_str_eq(text, "before\n"
+    ck_assert_str_eq(text, "# before\n"
                            "planted\t17\t\t0\t17\tzeros\tcannot be read\n");
 }
 END_TEST
@@ -327,6 +327,62 @@ START_TEST(a_batch_marks_the_keys_that_it_cut)
 }
 END_TEST
 
+/* Such as --bad-record-file with the name of the net or of the token. */
+START_TEST(a_text_that_lists_no_records_is_refused_and_left_as_it_is)
+{
+    static const char *const texts[] = {
+        "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+        "AQAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "# a net\nlayer {\n  name: \"data\"\n  type: \"Data\"\n}\n",
+        "train/a.jpg 3\ntrain/b.jpg 1\n",
+        "1\t2\t3\t4\t5\t6\t7x\na\tb\tc\td\te\tf\tg\n",
+        "\n\n5,1,2,3\n",
+    };
+    layer_fixture fixture;
+    char text[256];
+    options.bad_record_file = path;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        write_file(texts[i], strlen(texts[i]));
+        int status = open_layer(&fixture);
+        layer_fixture_close(&fixture);
+        /* That one could be a list. */
+        if (i == 4) {
+            ck_assert_int_eq(status, LEAT_OK);
+            continue;
+        }
+        ck_assert_int_eq(status, LEAT_EINVAL);
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), "lists no bad records; give another"));
+        read_file(text, sizeof(text));
+        ck_assert_str_eq(text, texts[i]);
+    }
+    static const char *const good[] = {"", "\n", "# list\n", "# list", "s\t1"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        write_file(good[i], strlen(good[i]));
+        ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+        layer_fixture_close(&fixture);
+    }
+}
+END_TEST
+
+START_TEST(a_setup_that_fails_leaves_no_empty_file)
+{
+    layer_fixture fixture;
+    options.bad_record_file = path;
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EDATA);
+    layer_fixture_close(&fixture);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    /* One that was there stays. */
+    write_file("", 0);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EDATA);
+    layer_fixture_close(&fixture);
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
 {
     layer_fixture fixture;
@@ -407,6 +463,9 @@ int main(void)
     tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
     tcase_add_test(tcase, a_file_that_is_no_text_is_refused_and_left_as_it_is);
     tcase_add_test(tcase, a_batch_marks_the_keys_that_it_cut);
+    tcase_add_test(tcase,
+                   a_text_that_lists_no_records_is_refused_and_left_as_it_is);
+    tcase_add_test(tcase, a_setup_that_fails_leaves_no_empty_file);
     tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);
     tcase_add_test(tcase, a_setup_that_failed_may_come_again);
     tcase_add_test(tcase, options_that_contradict_themselves_are_refused);

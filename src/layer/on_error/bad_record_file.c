@@ -1,3 +1,13 @@
+/*
+ * DESIGN. Layers, members and processes append to one file. Each does so under
+ * the file's lock (flock), since what another is writing is seen in parts: it
+ * reads what the others have appended, ends a line that a full disk or a crash
+ * left torn, and writes its own. Where the lock cannot be had the line is
+ * written without; that may put an empty line between two others.
+ *
+ * A layer whose setup fails removes the file that it made while that is empty.
+ * One that has it open finds it without a name, and makes it again.
+ */
 #include "layer/on_error/bad_record_file.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -8,7 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Four bytes for each of a path, a key and a reason, and the numbers. */
@@ -22,6 +34,9 @@
  * zeros where lines were appended.
  */
 enum { PROBE_BYTES = 16 };
+
+/* How often the lock is tried, and nanoseconds between: a second in all. */
+enum { LOCK_TRIES = 5000, LOCK_PAUSE = 200000 };
 
 /* What a line consists of, with tabs between. */
 enum { SOURCE, RECORD, KEY, EPOCH, POSITION, REPLACEMENT, REASON, COLUMNS };
@@ -176,11 +191,55 @@ static int check_text(const leat__bad_record_file *file)
                       file->name, file->path);
 }
 
-static int open_regular(leat__bad_record_file *file)
+/*
+ * Whether a file of lines that are none of leat's, as its first 64 KiB show:
+ * a net, a token, data. Empty lines and comments say nothing, and what comes
+ * after the last line's end may be the begin of one that was torn.
+ */
+static bool is_of_others(const char *bytes, size_t size)
+{
+    const char *line = bytes, *end = bytes + size, *next;
+    leat__record_mark mark;
+    bool has_others = false;
+    for (; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
+        if (read_line(line, next, &mark))
+            return false;
+        has_others |= next > line && *line != '#';
+    }
+    return has_others || (line < end && *line != '#' &&
+                          !memchr(line, '\t', (size_t)(end - line)));
+}
+
+static int check_lines(const leat__bad_record_file *file)
+{
+    ssize_t n;
+    do {
+        n = pread(file->file, file->buffer, BUFFER_BYTES, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return fail(file, errno);
+    if (!is_of_others(file->buffer, (size_t)n))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: bad_record_file %s is there and lists no bad "
+                      "records; give another name",
+                      file->name, file->path);
+}
+
+/* The file's descriptor, which is new if there was none; below 0: errno. */
+static int open_or_make(leat__bad_record_file *file)
 {
     /* A pipe without a reader would be waited for. */
-    int fd = open(file->path,
-                  O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+    int fd = open(file->path, flags | O_CREAT | O_EXCL, 0666);
+    file->is_made = fd >= 0;
+    return fd < 0 && errno == EEXIST ? open(file->path, flags | O_CREAT, 0666)
+                                     : fd;
+}
+
+static int open_regular(leat__bad_record_file *file)
+{
+    int fd = open_or_make(file);
     if (fd < 0)
         return fail(file, errno);
     struct stat about;
@@ -207,6 +266,8 @@ int leat__bad_record_file_open(leat__bad_record_file *file)
     int status = open_regular(file);
     if (!status)
         status = check_text(file);
+    if (!status)
+        status = check_lines(file);
     if (!status)
         status = catch_up(file);
     if (status)
@@ -310,13 +371,62 @@ static int write_line(leat__bad_record_file *file, const char *line,
     return fail(file, n < 0 ? errno : ENOSPC);
 }
 
-int leat__bad_record_file_add(leat__bad_record_file *file, const leat__bad *bad)
+/* Whether the lock was had; not to have it is no error. */
+static bool lock(leat__bad_record_file *file)
+{
+    const struct timespec pause = {0, LOCK_PAUSE};
+    int tries = file->is_held ? 1 : LOCK_TRIES;
+    while (flock(file->file, LOCK_EX | LOCK_NB)) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || --tries <= 0) {
+            file->is_held = errno == EWOULDBLOCK;
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    file->is_held = false;
+    return true;
+}
+
+void leat__bad_record_file_discard(leat__bad_record_file *file)
+{
+    struct stat about, named;
+    if (file->file < 0)
+        return;
+    /* What another appends meanwhile stays, as it waits for the lock. */
+    if (file->is_made && lock(file) && !fstat(file->file, &about) &&
+        about.st_size == 0 && !stat(file->path, &named) &&
+        named.st_ino == about.st_ino && named.st_dev == about.st_dev)
+        (void)unlink(file->path);
+    leat__bad_record_file_finish(file);
+}
+
+/* Makes the file again if another layer has removed it. */
+static int follow(leat__bad_record_file *file)
+{
+    struct stat about;
+    if (fstat(file->file, &about))
+        return fail(file, errno);
+    if (about.st_nlink > 0 || about.st_size > 0)
+        return LEAT_OK;
+    int before = file->file;
+    int status = open_regular(file);
+    if (status)
+        return status;
+    (void)close(before);
+    leat__record_set_rewind(&file->listed, 0, 0);
+    file->read = 0;
+    file->is_torn = false;
+    (void)lock(file);
+    return LEAT_OK;
+}
+
+static int append(leat__bad_record_file *file, const leat__bad *bad)
 {
     char line[LINE_MAX_BYTES + 1] = "\n";
     leat__record_mark mark;
-    if (file->file < 0)
-        return LEAT_OK;
-    int status = catch_up(file);
+    int status = follow(file);
+    if (!status)
+        status = catch_up(file);
     if (status)
         return status;
     size_t size = format_line(line + 1, bad, &mark);
@@ -329,4 +439,14 @@ int leat__bad_record_file_add(leat__bad_record_file *file, const leat__bad *bad)
                           file->name, file->path, file->listed.n);
     return write_line(file, file->is_torn ? line : line + 1,
                       size + (file->is_torn != 0));
+}
+
+int leat__bad_record_file_add(leat__bad_record_file *file, const leat__bad *bad)
+{
+    if (file->file < 0)
+        return LEAT_OK;
+    (void)lock(file);
+    int status = append(file, bad);
+    (void)flock(file->file, LOCK_UN);
+    return status;
 }

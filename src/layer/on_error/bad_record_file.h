@@ -12,6 +12,8 @@ typedef struct leat__bad_record_file {
     const char *name; /* the layer's, borrowed */
     const char *path; /* borrowed; NULL: no file */
     int file;         /* -1: not open */
+    bool is_made;     /* it was not there before */
+    bool is_held;     /* another had the lock for longer than is waited for */
     bool is_torn;     /* the part read so far ends within a line */
     int64_t read;     /* bytes of it whose lines are in `listed` */
     char *buffer;     /* to read them */
@@ -25,13 +27,20 @@ void leat__bad_record_file_finish(leat__bad_record_file *file);
 
 /*
  * Opens the file, if one is asked for and is not open, and reads which records
- * it lists. Errors: LEAT_EIO; LEAT_EINVAL unless it is a regular file and text;
- * LEAT_ENOMEM.
+ * it lists. Errors: LEAT_EIO; LEAT_EINVAL unless it is a regular file, and
+ * empty or a list; LEAT_ENOMEM.
  */
 int leat__bad_record_file_open(leat__bad_record_file *file);
 
 /*
+ * Closes a file that is not used after all, and removes it if open made it and
+ * it has no line.
+ */
+void leat__bad_record_file_discard(leat__bad_record_file *file);
+
+/*
  * Appends a line, by one write, unless the file already has one for the record.
+ * Others that append wait meanwhile, up to a second.
  * Errors: LEAT_EIO, LEAT_ENOMEM; LEAT_ELIMIT if it lists as many as a set has.
  */
 int leat__bad_record_file_add(leat__bad_record_file *file,

@@ -28,6 +28,11 @@ int leat__bad_record_log_open(leat__bad_record_log *log)
     return leat__bad_record_file_open(&log->file);
 }
 
+void leat__bad_record_log_close(leat__bad_record_log *log)
+{
+    leat__bad_record_file_discard(&log->file);
+}
+
 void leat__bad_record_log_begin(leat__bad_record_log *log, int64_t epoch,
                                 int64_t position)
 {

@@ -32,9 +32,13 @@ void leat__bad_record_log_finish(leat__bad_record_log *log);
 
 /*
  * Opens the file, if one is asked for and is not open. Errors: LEAT_EIO;
- * LEAT_EINVAL unless it is a regular file; LEAT_ENOMEM.
+ * LEAT_EINVAL unless it is a regular file, and empty or a list; LEAT_ENOMEM.
  */
 int leat__bad_record_log_open(leat__bad_record_log *log);
+
+/* After a setup that failed: closes the file, and leaves none that has no line.
+ */
+void leat__bad_record_log_close(leat__bad_record_log *log);
 
 /*
  * A start from this position: forgets all counts and entries but the records
