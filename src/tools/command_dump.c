@@ -4,10 +4,12 @@
 #include "tools/delivery/layer_source.h"
 #include "tools/delivery/token_file.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct dump {
     struct layer_source_options asked; /* the layer */
@@ -17,6 +19,7 @@ struct dump {
     const char *token; /* where that after the last batch goes */
     bool force;
     bool json;
+    bool makes_list; /* of bad records, which is not there yet */
 
     struct layer_source source;
     struct dump_writer *writer;
@@ -163,12 +166,36 @@ static int report_text(struct dump *dump)
     return 0;
 }
 
+/* A list of bad records that this dump made, of which nothing came. */
+static void drop_list(const struct dump *dump)
+{
+    struct stat list;
+    const char *path =
+        dump->makes_list
+            ? leat_data_layer_get_options(dump->source.layer)->bad_record_file
+            : NULL;
+    if (path && !lstat(path, &list) && S_ISREG(list.st_mode) &&
+        list.st_size == 0)
+        (void)unlink(path);
+}
+
+/* Before setup, which makes the list. */
+static void find_list(struct dump *dump)
+{
+    struct stat list;
+    const char *path =
+        leat_data_layer_get_options(dump->source.layer)->bad_record_file;
+    dump->makes_list = path && lstat(path, &list) && errno == ENOENT;
+}
+
 static int write_dump(struct dump *dump)
 {
     interrupt_catch_opening();
     int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
     if (!status)
         status = layer_source_create(&dump->source, &dump->asked);
+    if (!status)
+        find_list(dump);
     if (!status)
         status = layer_source_setup(&dump->source);
     if (!status && dump->at)
@@ -187,6 +214,8 @@ static int write_dump(struct dump *dump)
     int exit_status = status       ? message_last_error()
                       : dump->json ? report_json(dump)
                                    : report_text(dump);
+    if (status)
+        drop_list(dump);
     staged_file_discard(&dump->token_file);
     dump_writer_close(dump->writer);
     layer_source_destroy(&dump->source);

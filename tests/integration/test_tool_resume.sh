@@ -117,6 +117,21 @@ for file in list linked; do
     refuses 'list: is the list of bad records' --bad-record-file $file --token list
 done
 [ "$(head -c 5 net)" = layer ] || fail 'a refused file was changed'
+# A list of bad records is none of the layer's own files, and none stays that a
+# refused dump has made.
+rm -f fresh
+refuses 'would be taken for a part of the dump in refused' --bad-record-file fresh \
+    --token refused/data.npy
+[ ! -e fresh ] || fail 'an empty list of bad records stayed'
+: >fresh
+refuses 'would be taken for a part of the dump in refused' --bad-record-file fresh \
+    --token refused/data.npy
+[ -e fresh ] || fail 'a list that was there before is gone'
+cp token before
+for file in token net; do
+    refuses "bad_record_file $file is there and lists no bad records" --bad-record-file $file
+done
+cmp -s token before || fail 'the token was changed'
 
 # A token, and an empty file, are replaced; --json names it.
 for file in token empty; do
