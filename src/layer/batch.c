@@ -427,10 +427,15 @@ static int lay_out_crops(leat__batch_shape *shape, int size)
 {
     size_t one;
     const leat__top *top = &shape->top[shape->crop_top];
-    if (top->bytes > INT32_MAX || measure_top(top, leat_dtype_size(top->dtype),
-                                              size, &one, &shape->top_bytes))
-        return leat_error(LEAT_EINVAL, "top %d: its size overflows",
-                          shape->crop_top);
+    if (top->bytes > INT32_MAX)
+        return leat_error(LEAT_EINVAL,
+                          "top %d: a crop takes %zu bytes: expected at most %d",
+                          shape->crop_top, top->bytes, INT32_MAX);
+    if (measure_top(top, leat_dtype_size(top->dtype), size, &one,
+                    &shape->top_bytes))
+        return leat_error(LEAT_EINVAL,
+                          "top %d: a batch of %d takes more than %zu bytes",
+                          shape->crop_top, size, SIZE_MAX);
     shape->top_bytes = align(shape->top_bytes);
     shape->choices = shape->bytes;
     shape->bytes += align((size_t)size * sizeof(leat_device_choice));
@@ -462,8 +467,8 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
                         &top->bytes, &whole) ||
             whole > SIZE_MAX / 2 - offset - LEAT__TOP_ALIGNMENT)
             return leat_error(LEAT_EINVAL,
-                              "top %d: a batch of %d overflows its size", i,
-                              size);
+                              "top %d: a batch of %d takes more than %zu bytes",
+                              i, size, SIZE_MAX / 2 - offset);
         top->offset = offset;
         offset = align(offset + whole);
     }

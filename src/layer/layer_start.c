@@ -195,8 +195,9 @@ static int count_batches(const leat_data_layer_group *group,
                           values->name, values->max_memory, each,
                           group->n > 1 ? " for each device" : "", readers);
     if (values->prefetch != LEAT_PREFETCH_AUTO && out->all <= values->prefetch)
-        leat__log(LEAT_LOG_INFO, "%s: prefetch %d shrinks to %d for max_memory",
-                  values->name, values->prefetch, out->all - 1);
+        leat__log(
+            LEAT_LOG_INFO, "%s: prefetch %d shrinks to %d for max_memory %zu",
+            values->name, values->prefetch, out->all - 1, values->max_memory);
     for (int i = 0; i < group->n; i++)
         leat__log(LEAT_LOG_INFO,
                   "%s: %d batches of %zu bytes on %s, %d of them in use",

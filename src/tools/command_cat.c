@@ -121,7 +121,7 @@ static void print_value(json_t *value, size_t flags)
 {
     bool failed = !value || output_json_write(value, flags);
     json_decref(value);
-    if (failed && !ferror(stdout))
+    if (failed && !output_has_failed())
         message_fail("out of memory for a line of JSON");
 }
 
@@ -275,7 +275,7 @@ static void print_samples(struct cat *cat)
             print_sample(cat);
         else if (status == LEAT_EDATA)
             print_bad(cat);
-        if (ferror(stdout))
+        if (output_has_failed())
             output_require(output_flush());
     }
 }

@@ -87,7 +87,7 @@ static int report_json(const struct inspection *found)
                    warning_json);
     json_decref(counts);
     if (failed)
-        return message_error("stdout: cannot write the JSON object");
+        return output_json_fail();
     printf("}\n");
     return 0;
 }
@@ -118,6 +118,7 @@ static int report_text(const struct inspection *found, const char *path)
 {
     for (size_t i = 0; i < found->flaws; i++)
         print_flaw(found, i);
+    (void)output_has_failed();
     for (size_t i = 0; i < found->warnings; i++)
         printf("record %lld, key %s: good, but its codec warns: %s\n",
                (long long)found->warning[i].record,

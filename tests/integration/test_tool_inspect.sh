@@ -758,6 +758,11 @@ for option in '' --json; do
     "$leat" cat $option lmdb:good >/dev/full 2>err
     check 'a full disk' test $? -eq 2
     check 'is one line' test "$(wc -l <err)" -eq 1
+    # Whether there was more to be written after that or not.
+    for size in 1 2 3 4 8; do
+        (ulimit -f $size && trap '' XFSZ && exec "$leat" cat $option range:1000 >full) 2>err
+        check "a disk full at $size" grep -qx 'leat: stdout: cannot write: File too large' err
+    done
 done
 run 2 cat lmdb:absent
 run 2 cat nonsense:x

@@ -527,7 +527,7 @@ START_TEST(limits_are_checked_at_open)
     leat_pipeline *pipeline = cached(memory_pipeline(), 1001);
     ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
                      LEAT_ELIMIT);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "bytes"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 1000"));
     leat_pipeline_unref(pipeline);
 
     options.max_memory = 8000;

@@ -73,8 +73,8 @@ static int set_budget(leat__cache_reader *cache, const leat_open *open)
     cache->budget = leat_args_number(open->args, "bytes");
     if (open->max_memory > 0 && cache->budget > open->max_memory)
         return leat_error(LEAT_ELIMIT,
-                          "cache: bytes is %lld, more than the caller's limit "
-                          "of memory, %lld",
+                          "cache: bytes is %lld, but max_memory is %lld: "
+                          "expected fewer",
                           (long long)cache->budget,
                           (long long)open->max_memory);
     if (cache->budget == 0)

@@ -254,9 +254,9 @@ int leat__variable_tops_lay_out(const leat__top_plan *plan,
         if (count_bytes(&extent[i], top->dtype, &bytes) ||
             bytes > SIZE_MAX / 4 - at)
             return leat_error(LEAT_ELIMIT,
-                              "top %s: a batch of %d samples overflows its "
-                              "size",
-                              plan->top[i].name, n);
+                              "top %s: a batch of %d samples takes more than "
+                              "%zu bytes",
+                              plan->top[i].name, n, SIZE_MAX / 4 - at);
         extent[i].offset = at;
         at = align(at + bytes);
     }

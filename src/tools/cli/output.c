@@ -18,6 +18,17 @@
 
 enum { TEXT_BYTES = 64, TEXTS = 8, LINE_BYTES = 2048 };
 
+/* Why output failed first; 0: it has not, or nobody looked at once. */
+static int failure;
+
+bool output_has_failed(void)
+{
+    if (!ferror(stdout))
+        return false;
+    failure = failure ? failure : errno;
+    return true;
+}
+
 /* Paths and keys may contain any byte; a line break would make two messages. */
 static void print_line(const char *text)
 {
@@ -27,7 +38,8 @@ static void print_line(const char *text)
     plain_text_write(plain, sizeof(plain), text);
     /* Keeps the order where both streams go to one file. A failure shows at the
        end of main. */
-    fflush(stdout);
+    if (fflush(stdout))
+        (void)output_has_failed();
     /* A terminal's line may hold a progress bar, which is redrawn. */
     fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
             plain);
@@ -101,9 +113,10 @@ int output_flush(void)
     errno = 0;
     if (!fflush(stdout) && !had_failed)
         return LEAT_OK;
-    return errno ? leat_error(LEAT_EIO, "stdout: cannot write: %s",
-                              strerror(errno))
-                 : leat_error(LEAT_EIO, "stdout: cannot write");
+    int reason = failure ? failure : errno;
+    return reason ? leat_error(LEAT_EIO, "stdout: cannot write: %s",
+                               strerror(reason))
+                  : leat_error(LEAT_EIO, "stdout: cannot write");
 }
 
 /*
@@ -126,8 +139,16 @@ int output_json_write(const json_t *object, size_t flags)
 {
     char *text = json_dumps(object, JSON_REAL_PRECISION(9) | flags);
     bool failed = !text || write_plain(text);
+    (void)output_has_failed();
     free(text);
     return failed ? -1 : 0;
+}
+
+int output_json_fail(void)
+{
+    return output_has_failed() && output_flush()
+               ? message_last_error()
+               : message_error("out of memory for the JSON object");
 }
 
 int output_json(json_t *object)
@@ -135,7 +156,7 @@ int output_json(json_t *object)
     bool failed = !object || output_json_write(object, 0);
     json_decref(object);
     if (failed)
-        return message_error("stdout: cannot write the JSON object");
+        return output_json_fail();
     putchar('\n');
     return 0;
 }

@@ -68,6 +68,14 @@ void output_begin(void);
 /* Whether all output is written; else LEAT_EIO, with the reason. */
 int output_flush(void);
 
+/* Whether output has failed; right after it did, so that the reason is known.
+ */
+bool output_has_failed(void);
+
+/* Ends a JSON object that output_json_write could not write. Returns the exit
+ * status. */
+int output_json_fail(void);
+
 /* Prints the object in one line and frees it. Returns the exit status. */
 int output_json(json_t *object);
 

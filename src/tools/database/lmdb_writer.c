@@ -262,8 +262,8 @@ int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
                           (const char *)key);
     if (size > INT32_MAX)
         return leat_error(LEAT_EINVAL,
-                          "%s: a record of %zu bytes, which is too large",
-                          target(writer), size);
+                          "%s: a record of %zu bytes: expected at most %d",
+                          target(writer), size, INT32_MAX);
     size_t bytes = room_for(writer, key_size, size);
     int status = make_room(writer, bytes);
     if (status)

@@ -137,14 +137,16 @@ static int read_journal(const struct staging *staging, char **out)
     if (fd < 0 && errno == ENOENT)
         return LEAT_OK;
     ssize_t n = -1;
+    errno = fd < 0 ? errno : 0;
     if (fd >= 0 && !fstat(fd, &file) && S_ISREG(file.st_mode) &&
         file.st_size < 1 << 24 && (*out = calloc(1, (size_t)file.st_size + 1)))
         n = read(fd, *out, (size_t)file.st_size);
+    const char *reason = errno ? strerror(errno) : "no file of up to 16 MiB";
     if (fd >= 0)
         close(fd);
     if (n < 0 || n < file.st_size)
-        return leat_error(LEAT_EIO, "%s/journal: cannot be read; remove %s",
-                          staging->path, staging->path);
+        return leat_error(LEAT_EIO, "%s/journal: cannot be read: %s; remove %s",
+                          staging->path, reason, staging->path);
     return LEAT_OK;
 }
 

@@ -55,8 +55,10 @@ int contact_sheet_init(struct contact_sheet *out, int64_t n, int64_t side,
     if (height > MAX_PIXELS / width)
         return leat_error(LEAT_EINVAL,
                           "a sheet of %lld pictures would have %lld x %lld "
-                          "pixels; ask for fewer or smaller ones",
-                          (long long)n, (long long)width, (long long)height);
+                          "pixels, more than %lld in all; ask for fewer or "
+                          "smaller ones",
+                          (long long)n, (long long)width, (long long)height,
+                          (long long)MAX_PIXELS);
     return raster_init(&out->raster, (int)width, (int)height, paper);
 }
 

@@ -78,8 +78,10 @@ int dump_writer_add(struct dump_writer *writer, int i, const char *name,
                     bool is_split)
 {
     if (strlen(writer->directory.path) + strlen(name) > PATH_MAX - 64)
-        return leat_error(LEAT_EINVAL, "%s/%s: the name is too long",
-                          writer->directory.path, name);
+        return leat_error(LEAT_EINVAL,
+                          "%s/%s: the name is too long: expected at most %d "
+                          "bytes in all",
+                          writer->directory.path, name, PATH_MAX - 64);
     char *copy = strdup(name);
     if (!copy)
         return out_of_memory(writer);

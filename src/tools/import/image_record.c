@@ -107,8 +107,10 @@ static int read_bytes(struct image_record_maker *maker, const char *path,
                                                  : "a pipe or a device");
     if (about.st_size > RECORD_MOST - WIRE_MOST)
         return leat_error(LEAT_EDATA,
-                          "%s: %lld bytes, more than a record can hold", path,
-                          (long long)about.st_size);
+                          "%s: %lld bytes, more than the %d that a record can "
+                          "hold",
+                          path, (long long)about.st_size,
+                          RECORD_MOST - WIRE_MOST);
     size_t size = (size_t)about.st_size;
     int status = buffer_reserve(&maker->file, size + 1);
     if (status)
@@ -179,8 +181,10 @@ static int take_pixels(struct image_record_maker *maker,
     size_t bytes = canvas_bytes(canvas);
     if (bytes > RECORD_MOST - WIRE_MOST)
         return leat_error(LEAT_EDATA,
-                          "%d x %d pixels are more than a record can hold",
-                          canvas->width, canvas->height);
+                          "%d x %d pixels take %zu bytes, more than the %d "
+                          "that a record can hold",
+                          canvas->width, canvas->height, bytes,
+                          RECORD_MOST - WIRE_MOST);
     int status = buffer_reserve(&maker->pixels, bytes);
     if (status)
         return status;

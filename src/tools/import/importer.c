@@ -279,7 +279,8 @@ int importer_run(struct importer *importer, const char *path)
     int exit_status =
         status ? report_failure(&run, status) : report(&run, path, seconds);
     /* If this run is killed before, the next one reports. */
-    fflush(stdout);
+    if (fflush(stdout))
+        (void)output_has_failed();
     lmdb_writer_close(&run.writer);
     free(importer->arguments);
     importer->arguments = NULL;
