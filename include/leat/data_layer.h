@@ -295,7 +295,9 @@ LEAT_API void leat_data_layer_cancel(leat_data_layer *layer);
 /**
  * Stops and joins every thread and frees everything, in any state, but memory
  * that lent blobs still share. Takes NULL. Waits for the work under way, a
- * chunk of samples a thread, and for a callback that blocks without cancel.
+ * chunk of samples a thread, and for a callback that blocks without cancel. The
+ * stream that forward was given in LEND mode is used once more: destroy that
+ * afterwards.
  * Thread safety: one caller, and no other call at the same time.
  */
 LEAT_API void leat_data_layer_destroy(leat_data_layer *layer);

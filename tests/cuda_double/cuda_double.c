@@ -115,8 +115,10 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
         strcmp(name, "cudaStreamIsCapturing") != 0)
         atomic_fetch_add(&captured_calls,
                          atomic_load(&call->stream->capturing));
-    if (call->stream && double_is_stream(call->stream))
+    if (call->stream && double_is_stream(call->stream)) {
         double_check_alive(call->stream->context, &call->stream->is_gone);
+        double_check_undestroyed(call->stream, name);
+    }
     if (call->event)
         double_check_alive(call->event->context, &call->event->is_gone);
     if (double_is_faulty(name))

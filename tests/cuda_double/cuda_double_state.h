@@ -192,6 +192,9 @@ cudaError_t double_context_keep(void);
 void double_know_destroyed(void);
 /* Aborts a thread that knows, and uses what the context took with it. */
 void double_check_alive(const struct CUctx_st *context, const int *is_gone);
+
+/* Ends the program where a destroyed stream is used, as the driver may. */
+void double_check_undestroyed(cudaStream_t stream, const char *name);
 /* Whether a capture of the stream has taken the operation. */
 int double_capture_take(struct CUstream_st *stream,
                         const double_operation *one);

@@ -10,6 +10,7 @@
  */
 #include "cuda_double/cuda_double_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -365,6 +366,17 @@ cudaStream_t cuda_double_stream(void)
     stream->is_callers = 1;
     atomic_fetch_sub_explicit(&double_streams, 1, memory_order_relaxed);
     return stream;
+}
+
+void double_check_undestroyed(cudaStream_t stream, const char *name)
+{
+    pthread_mutex_lock(&stream->lock);
+    int is_destroyed = stream->ending;
+    pthread_mutex_unlock(&stream->lock);
+    if (!is_destroyed)
+        return;
+    fprintf(stderr, "%s: the stream was destroyed before\n", name);
+    abort();
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)

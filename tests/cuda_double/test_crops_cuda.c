@@ -288,7 +288,6 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
             cudaSuccess);
     }
     ck_assert_int_eq(cudaStreamSynchronize(on), cudaSuccess);
-    ck_assert_int_eq(cudaStreamDestroy(on), cudaSuccess);
     for (int i = 0; i < STEPS; i++)
         ck_assert_double_eq(sums[i], (i + 1.0) * (i + 1.0) * ROW);
     ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
@@ -298,6 +297,7 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
                          stats.memory.device,
                      _i % 2);
     layer_fixture_close(&fixture);
+    ck_assert_int_eq(cudaStreamDestroy(on), cudaSuccess);
     leat_pipeline_unref(pipeline);
 }
 END_TEST

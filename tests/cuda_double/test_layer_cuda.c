@@ -110,10 +110,10 @@ START_TEST(layers_on_one_device_and_on_several_do_not_meet)
     }
     for (int k = 0; k < STAGE_STREAMS; k++) {
         ck_assert_int_eq(cudaStreamSynchronize(on[k]), cudaSuccess);
-        ck_assert_int_eq(cudaStreamDestroy(on[k]), cudaSuccess);
         ck_assert_int_eq(sight_count_wrong(seen[k], STAGE_STEPS * STAGE_BATCH),
                          0);
         layer_fixture_close(&fixture[k]);
+        ck_assert_int_eq(cudaStreamDestroy(on[k]), cudaSuccess);
     }
     int current;
     ck_assert_int_eq(cudaGetDevice(&current), cudaSuccess);

@@ -171,11 +171,12 @@ START_TEST(members_of_a_group_see_their_batches)
     }
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         check_all(&feed[i], 2, i);
-        gpu_layer_close(&feed[i], 0);
-    }
+    /* Before the streams that the members' batches are lent to. */
     leat_data_layer_group_destroy(group);
+    for (int i = 0; i < 2; i++)
+        gpu_layer_close(&feed[i], 0);
 }
 END_TEST
 
