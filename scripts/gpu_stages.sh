@@ -262,7 +262,7 @@ layer() {
 # time, so that forward is what forward takes and not what is waited for. It computes
 # meanwhile: after a sleep of 20 ms two calls of CUDA alone take 23 us, since nothing
 # of them is in a cache. A batch of 1,024 small images is in use for some 20 us, so
-# prefetch is AUTO.
+# prefetch is AUTO. JPEG takes more time to decode.
 stage_layers() {
     local seconds=2 share=1 batches=(1024 1000 256) workload file
     if [ "$quick" = true ]; then
@@ -271,6 +271,7 @@ stage_layers() {
         batches=(16 16 1)
     fi
     for workload in mnist cifar raw jpeg; do
+        compute=2
         case $workload in
         mnist) synth --count $((60000 / share)) --shape 1,28,28 --seed 1 "$work/mnist" ;;
         cifar)
@@ -281,10 +282,11 @@ stage_layers() {
         jpeg)
             synth --count $((4096 / share)) --shape 3,256,256 --jpeg 90 --seed 4 \
                 "$work/jpeg"
+            compute=20
             ;;
         esac
         layer "layer_$workload" $workload --overlap --prefetch AUTO
-        layer "forward_$workload" $workload --compute-ms 2
+        layer "forward_$workload" $workload --compute-ms $compute
         rm -rf "${work:?}/$workload"
         file=$work/figures/layer_$workload
         # Decoding on the CPU bounds jpeg's feed, so only what the caller pays is
