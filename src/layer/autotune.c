@@ -20,9 +20,13 @@
 #define AUTO_BATCHES_MAX 64
 #define AUTO_BYTES_MAX ((size_t)256 << 20)
 
-int leat__autotune_workers(int cores, bool caller_helps)
+int leat__autotune_workers(int cores, bool caller_helps, bool has_copy_thread,
+                           bool computes)
 {
-    return caller_helps && cores > 1 ? cores - 1 : cores;
+    int others = caller_helps + has_copy_thread;
+    if (has_copy_thread && !computes && others < cores / 4)
+        others = cores / 4;
+    return cores > others ? cores - others : 1;
 }
 
 /*

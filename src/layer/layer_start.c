@@ -75,12 +75,13 @@ static bool has_copy_thread(const leat_data_layer_group *group)
     return has_memory(group) && group->cores >= MANY_CORES;
 }
 
-static int count_workers(const leat_data_layer_group *group)
+static int count_workers(const leat_data_layer_group *group, bool computes)
 {
     int workers = group->options.values.workers;
-    int cores = group->cores - has_copy_thread(group);
-    return workers > 0 ? workers
-                       : leat__autotune_workers(cores, group->may_help);
+    return workers > 0
+               ? workers
+               : leat__autotune_workers(group->cores, group->may_help,
+                                        has_copy_thread(group), computes);
 }
 
 leat_open_options leat__group_open_options(const leat_data_layer_group *group)
@@ -96,7 +97,7 @@ leat_open_options leat__group_open_options(const leat_data_layer_group *group)
         .max_memory = values->max_memory < INT64_MAX
                           ? (int64_t)values->max_memory
                           : INT64_MAX,
-        .threads = count_workers(group),
+        .threads = count_workers(group, true),
     };
 }
 
@@ -323,12 +324,13 @@ static int start_prefetcher(leat_data_layer_group *group,
     int status = count_batches(group, shape, &batches, &limit);
     if (status)
         return status;
-    int workers = count_workers(group);
     bool decodes;
+    size_t sample_bytes =
+        leat__group_measure_sample(group, shape, sample, &decodes);
+    int workers = count_workers(group, decodes || !shape->is_cropped);
     bool is_batch = leat__data_reader_needs_batches(group->reader);
     const leat__autotune_load load = {
-        .sample_bytes =
-            leat__group_measure_sample(group, shape, sample, &decodes),
+        .sample_bytes = sample_bytes,
         .batch_size = spec->batch_size,
         .workers = workers,
         .batches = group->n * (batches.circulating - 1),

@@ -9,10 +9,21 @@
 
 START_TEST(a_caller_that_helps_counts_as_a_worker)
 {
-    ck_assert_int_eq(leat__autotune_workers(1, true), 1);
-    ck_assert_int_eq(leat__autotune_workers(1, false), 1);
-    ck_assert_int_eq(leat__autotune_workers(8, true), 7);
-    ck_assert_int_eq(leat__autotune_workers(8, false), 8);
+    ck_assert_int_eq(leat__autotune_workers(1, true, false, true), 1);
+    ck_assert_int_eq(leat__autotune_workers(1, false, false, true), 1);
+    ck_assert_int_eq(leat__autotune_workers(8, true, false, false), 7);
+    ck_assert_int_eq(leat__autotune_workers(8, false, false, false), 8);
+}
+END_TEST
+
+START_TEST(a_thread_that_copies_has_a_core_and_the_driver_some)
+{
+    ck_assert_int_eq(leat__autotune_workers(4, true, true, false), 2);
+    ck_assert_int_eq(leat__autotune_workers(4, false, true, false), 3);
+    ck_assert_int_eq(leat__autotune_workers(8, true, true, false), 6);
+    ck_assert_int_eq(leat__autotune_workers(16, true, true, false), 12);
+    ck_assert_int_eq(leat__autotune_workers(16, true, true, true), 14);
+    ck_assert_int_eq(leat__autotune_workers(1, true, true, true), 1);
 }
 END_TEST
 
@@ -87,6 +98,7 @@ int main(void)
     TCase *tcase = tcase_create("autotune");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_caller_that_helps_counts_as_a_worker);
+    tcase_add_test(tcase, a_thread_that_copies_has_a_core_and_the_driver_some);
     tcase_add_test(tcase, a_chunk_is_a_batch_where_that_is_cheap);
     tcase_add_test(tcase, batches_are_as_many_as_memory_holds);
     return suite_run(suite);
