@@ -140,16 +140,12 @@ static int enqueue_copy(leat__device_copy *copy, leat__batch *batch)
     if (status)
         return status;
     leat__trace_begin(LEAT__SPAN_UPLOAD);
-    /* From pinned memory the call only enqueues. */
-    bool is_copying = batch->slab->is_pageable;
-    if (is_copying)
-        note_waiter(copy, 1);
+    note_waiter(copy, 1);
     status = device->ops->copy(
         device, (char *)batch->slab->device_memory + batch->offset,
         (char *)batch->slab->host + batch->offset, batch->shape.bytes,
         LEAT_COPY_TO_DEVICE, copy->copies);
-    if (is_copying)
-        note_waiter(copy, -1);
+    note_waiter(copy, -1);
     leat__trace_end();
     return status;
 }

@@ -101,7 +101,8 @@ static void note(leat__lmdb_reader *lmdb, int64_t record,
                  const uint64_t addresses[], int n, int status)
 {
     int64_t bytes = leat__lmdb_index_bytes(lmdb->map);
-    if (!lmdb->notes && record == 0 && n > 0 && bytes <= lmdb->notes_most) {
+    if (!lmdb->notes && record == 0 && n > 0 && !lmdb->drops &&
+        bytes <= lmdb->notes_most) {
         lmdb->notes = leat__lmdb_index_begin(lmdb->map);
         keep_count(lmdb, lmdb->notes ? bytes : 0);
     }
