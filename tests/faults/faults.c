@@ -169,6 +169,19 @@ int openat(int directory, const char *path, int flags, ...)
     return fails(FAULT_OPEN) ? -1 : REAL(openat)(directory, path, flags, mode);
 }
 
+/* What _FORTIFY_SOURCE makes of open with flags that are no constants. */
+int __open_2(const char *path, int flags);
+int __open_2(const char *path, int flags)
+{
+    return fails(FAULT_OPEN) ? -1 : REAL(open)(path, flags, 0);
+}
+
+int __open64_2(const char *path, int flags);
+int __open64_2(const char *path, int flags)
+{
+    return fails(FAULT_OPEN) ? -1 : REAL(open64)(path, flags, 0);
+}
+
 DIR *opendir(const char *path)
 {
     return fails(FAULT_OPEN) ? NULL : REAL(opendir)(path);
