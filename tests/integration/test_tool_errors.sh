@@ -340,9 +340,14 @@ for closed in '<&- 2>&-' '<&- >&- 2>&-' '>&-' '2>&-'; do
     rm -rf closed log
 done
 
-# What waits for a net file that comes through a pipe ends by one signal.
+# What waits for a net file that comes through a pipe ends by one signal. Under
+# ThreadSanitizer no handler runs while a call blocks.
 waits_for_net() {
     local pid pipe tries=0 status
+    [ -z "${TSAN_OPTIONS-}" ] || {
+        echo "left out: signals while $1 waits, for ThreadSanitizer holds them back"
+        return
+    }
     exec 8<> <(:)
     pipe=$(readlink /proc/$$/fd/8)
     "$leat" "$@" --net /dev/fd/8 --phase TEST >log 2>stderr </dev/null &
@@ -424,7 +429,12 @@ done
 # What prints ends at the first signal, though nobody reads what it prints.
 checks=$((checks + 1))
 mkfifo unread
-for signal in INT TERM HUP; do
+signals='INT TERM HUP'
+[ -z "${TSAN_OPTIONS-}" ] || {
+    echo "left out: signals to cat, for ThreadSanitizer holds them back"
+    signals=
+}
+for signal in $signals; do
     # Held open for both, so that neither waits for the other.
     exec 3<>unread
     # In the background a shell without job control has SIGINT ignored.
