@@ -126,7 +126,7 @@ pack_tests() {
     copy=$(readlink -f "$work")/ctest
     mkdir "$copy"
     (cd "$build" && find . -name work -prune -o -name CTestTestfile.cmake -print0 |
-        xargs -0 cp --parents -t "$copy")
+        xargs -0 -r cp --parents -t "$copy")
     ctest --test-dir "$copy" -N -V "$@" 2>/dev/null |
         sed -n 's/^[0-9]*: Test command: //p' | tr -d '"' | sort -u >"$work/commands"
     rm -r "$copy"

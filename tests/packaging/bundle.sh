@@ -50,6 +50,12 @@ if grep -q '^LEAT_CUDA_RUNTIME:[A-Z]*=.' "$build/CMakeCache.txt"; then
 else
     grep -q '^cuda: none' "$work/first/BUNDLE" || fail "CUDA's absence is not told"
 fi
+# A build without tests, such as the demo's, has the tool to pack.
+mkdir "$work/tool"
+cp "$build/CMakeCache.txt" "$build/leat" "$work/tool/"
+LD_LIBRARY_PATH=$build/src "$source/scripts/bundle.sh" "$work/tool" "$work/alone" \
+    >"$work/log" || fail "a build without tests cannot be packed"
+[ -x "$work/alone/bin/leat" ] || fail "a build without tests has no tool"
 mkdir -p "$work/a place"
 mv "$work/first" "$work/a place/moved"
 bundle=$(readlink -f "$work/a place/moved")
