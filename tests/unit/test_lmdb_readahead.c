@@ -130,6 +130,38 @@ START_TEST(a_walk_that_goes_elsewhere_takes_the_cursors_along)
 }
 END_TEST
 
+/* One that took its records from an index, until the file left memory. */
+START_TEST(a_walk_that_jumped_has_cursors_where_it_is)
+{
+    static const struct {
+        fixture_maker *make;
+        int n;
+        size_t window;
+    } files[] = {{storage_fixture_large, 500, (size_t)1 << 19},
+                 {storage_fixture_small, 20000, (size_t)1 << 18}};
+    int64_t n = files[_i].n;
+    open_file(files[_i].make, files[_i].n);
+    leat__lmdb_walker_jump(&walk, n / 2, 1 << 16);
+    start(files[_i].window, 1);
+    for (int64_t record = n / 2; record < n; record++) {
+        ck_assert_int_eq(step(1), LEAT_OK);
+        ck_assert_int_eq(walk.record, record + 1);
+        ck_assert(ahead.is_positioned && !ahead.is_over);
+        for (int up = 0; up < ahead.page_cursors; up++)
+            ck_assert_int_eq(ahead.page_cursor[up].levels,
+                             file.map.meta.depth - 1 - up);
+        ahead.resident_bytes = 0;
+        /* The first step is that which opens the walk's pages. */
+        if (record == n / 2 + 1) {
+            ck_assert_int_gt(ahead.page_cursor[0].leaves, walk.leaves);
+            if (ahead.lead_records)
+                ck_assert_int_gt(ahead.value_cursor.record, walk.record);
+        }
+    }
+    ck_assert_int_eq(step(1), LEAT_END);
+}
+END_TEST
+
 START_TEST(over_a_file_in_memory_the_cursors_stop)
 {
     open_file(storage_fixture_large, 500);
@@ -251,6 +283,8 @@ int main(void)
     tcase_add_test(tests, cursors_begin_the_next_pass_before_the_walk_does);
     tcase_add_test(tests, so_they_do_over_leaves_alone);
     tcase_add_test(tests, a_walk_that_goes_elsewhere_takes_the_cursors_along);
+    tcase_add_loop_test(tests, a_walk_that_jumped_has_cursors_where_it_is, 0,
+                        2);
     tcase_add_test(tests, over_a_file_in_memory_the_cursors_stop);
     tcase_add_test(tests,
                    a_file_out_of_memory_is_noticed_at_once_or_on_the_way);
