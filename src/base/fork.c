@@ -7,12 +7,13 @@
  * no lock, and a child sees each entry whole or not at all.
  *
  * A thread has `held` while it forks, and while no other may. No lock is taken
- * within it.
+ * within it, and no signal handler runs in that thread, which might fork.
  */
 #include "base/fork.h"
 #include "base/error.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -26,6 +27,7 @@ static bool registered; /* written once, under `once` */
 static _Atomic(pthread_mutex_t *) locks[LOCKS_MAX];
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static sigset_t before; /* the holder's signal mask; protected by held */
 
 static void begin_child(void)
 {
@@ -55,12 +57,18 @@ int leat__fork_watch(void)
 
 void leat__fork_hold(void)
 {
+    sigset_t all, mask;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
     pthread_mutex_lock(&held);
+    before = mask;
 }
 
 void leat__fork_release(void)
 {
+    sigset_t mask = before;
     pthread_mutex_unlock(&held);
+    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 unsigned leat__fork_generation(void)

@@ -20,8 +20,9 @@ unsigned leat__fork_generation(void);
 
 /*
  * Between the two no other thread forks, after leat__fork_watch(): a child sees
- * all that the caller does, or nothing. Only for a few system calls that do not
- * wait: nothing is locked, allocated or logged there. Any thread.
+ * all that the caller does, or nothing. The caller's signal handlers run after
+ * it. Only for a few system calls that do not wait: nothing is locked,
+ * allocated or logged there. Any thread.
  */
 void leat__fork_hold(void);
 void leat__fork_release(void);

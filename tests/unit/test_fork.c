@@ -4,6 +4,8 @@
 
 #include <leat/status.h>
 
+#include <signal.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +37,55 @@ START_TEST(watching_twice_counts_once)
 }
 END_TEST
 
+static volatile sig_atomic_t forks; /* of a handler's, that ended well */
+
+static void fork_here(int number)
+{
+    (void)number;
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    if (waitpid(child, &status, 0) == child && status == 0)
+        forks++;
+}
+
+START_TEST(a_handler_that_forks_runs_after_a_hold)
+{
+    ck_assert_int_eq(leat__fork_watch(), LEAT_OK);
+    struct sigaction action = {.sa_handler = fork_here};
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+    forks = 0;
+    leat__fork_hold();
+    raise(SIGUSR1);
+    ck_assert_int_eq(forks, 0);
+    leat__fork_release();
+    ck_assert_int_eq(forks, 1);
+    raise(SIGUSR1);
+    ck_assert_int_eq(forks, 2);
+}
+END_TEST
+
+START_TEST(a_fork_keeps_the_signal_mask)
+{
+    ck_assert_int_eq(leat__fork_watch(), LEAT_OK);
+    sigset_t mask, found;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR2);
+    ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, &mask, NULL), 0);
+    pid_t child = fork();
+    ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &found), 0);
+    bool is_same = sigismember(&found, SIGUSR2) == 1 &&
+                   sigismember(&found, SIGUSR1) == 0 &&
+                   sigismember(&found, SIGTERM) == 0;
+    if (child == 0)
+        _exit(is_same ? 0 : 1);
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(is_same && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fork");
@@ -42,5 +93,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_child_is_of_another_generation);
     tcase_add_test(tcase, watching_twice_counts_once);
+    tcase_add_test(tcase, a_handler_that_forks_runs_after_a_hold);
+    tcase_add_test(tcase, a_fork_keeps_the_signal_mask);
     return suite_run(suite);
 }
