@@ -44,10 +44,27 @@ static int begin_epoch(leat__chunk_source *source, int64_t epoch)
     return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
 }
 
+/*
+ * A resume after the last batch of a single pass may lie beyond its end, by
+ * less than that batch. One that passes two epochs is of other data.
+ */
+static bool is_beyond(const leat__chunk_source *source)
+{
+    const leat__sampler *sampler = &source->sampler;
+    int64_t left = sampler->window.position - sampler->cursor;
+    return source->found > 0 && left > sampler->width;
+}
+
 static int next_epoch(leat__chunk_source *source)
 {
     const leat__sampler *sampler = &source->sampler;
     const char *text = leat_pipeline_text(source->options.pipeline);
+    if (is_beyond(source))
+        return leat_error(LEAT_EINVAL,
+                          "%s: the resume token is of other data: it lies more "
+                          "than an epoch beyond the end of one, of %lld "
+                          "samples",
+                          text, (long long)source->found);
     if (sampler->index == 0)
         return leat_error(LEAT_EFORMAT, "%s: there are no samples in it", text);
     if (sampler->count > 0 && sampler->index != sampler->count)

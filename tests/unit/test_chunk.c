@@ -328,6 +328,29 @@ START_TEST(what_ended_a_single_pass_is_told_again_and_again)
 }
 END_TEST
 
+/* Or it would be walked to, epoch by epoch, for ever. */
+START_TEST(a_start_far_beyond_its_epoch_is_of_other_data)
+{
+    const leat__position near = {COUNT + 3, 0, COUNT + 3};
+    const leat__position far = {INT64_C(1) << 60, 0, INT64_C(1) << 60};
+    records.way = BAD_RECORDS_IN_ORDER;
+    open_source(CAPACITY_MAX, 0, 1, false, &near);
+    take(false);
+    ck_assert_msg(chunk->failed < 0, "%s", chunk->line);
+    check_sample(0, COUNT + 3, 0, 1, false, NULL);
+    close_source();
+    open_source(CAPACITY_MAX, 0, 1, false, &far);
+    for (int i = 0; i < 2; i++) {
+        take(false);
+        ck_assert(chunk->is_last && chunk->failed == 0);
+        ck_assert_int_eq(chunk->status, LEAT_EINVAL);
+        ck_assert_ptr_nonnull(
+            strstr(chunk->line, "planted: the resume token is of other data"));
+    }
+    close_source();
+}
+END_TEST
+
 START_TEST(a_chunk_survives_every_failed_allocation)
 {
     int status = LEAT_ENOMEM;
@@ -408,6 +431,7 @@ int main(void)
     tcase_add_loop_test(tcase, marks_are_the_same_on_every_rank_and_found_again,
                         0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase, what_ended_a_single_pass_is_told_again_and_again);
+    tcase_add_test(tcase, a_start_far_beyond_its_epoch_is_of_other_data);
     tcase_add_loop_test(tcase,
                         a_reader_whose_count_is_wrong_is_an_error_by_name,
                         LEAT_EPOCH_END_DROP, LEAT_EPOCH_END_PAD + 1);
