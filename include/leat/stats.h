@@ -14,7 +14,8 @@ extern "C" {
 /** One stage since setup or restore. Times are sums over its threads. */
 typedef struct leat_stage_stats {
     const char *name;     /* static */
-    int threads;          /* 0: runs on the threads of other stages */
+    int threads;          /* 0: runs on the threads of other stages; the one of
+                             "copy" is for all devices of a group */
     int64_t items;        /* samples; of stage "copy", batches */
     int64_t bytes;        /* payload read, or bytes written */
     double busy;          /* seconds; of copies, those in which the layer waits

@@ -149,7 +149,8 @@ int leat__device_queues_ended(leat__device_queues *queues);
 void leat__device_queues_close(leat__device_queues *queues);
 
 /* Adds the queue's memory, copies and batches. Any thread. */
-void leat__device_queue_stats(const leat__device_queue *queue,
+void leat__device_queue_stats(const leat__device_queues *all,
+                              const leat__device_queue *queue,
                               leat_stats *stats);
 
 #endif

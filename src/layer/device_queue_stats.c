@@ -27,7 +27,8 @@ static leat_memory_stats measure(const leat__device_queue *queue,
     };
 }
 
-void leat__device_queue_stats(const leat__device_queue *queue,
+void leat__device_queue_stats(const leat__device_queues *all,
+                              const leat__device_queue *queue,
                               leat_stats *stats)
 {
     const leat_device_ops *ops = queue->device->ops;
@@ -44,6 +45,7 @@ void leat__device_queue_stats(const leat__device_queue *queue,
         return;
     stats->stage[stats->nstages++] = (leat_stage_stats){
         .name = "copy",
+        .threads = all->has_thread ? 1 : 0,
         .items = atomic_load(&queue->copy.batches),
         .bytes = atomic_load(&queue->copy.bytes),
         .busy = leat__counter_seconds(&queue->copy.busy),

@@ -455,5 +455,6 @@ void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int i,
     stats->helped_chunks = atomic_load(&caller->chunks);
     stats->helped = leat__counter_seconds(&caller->busy) +
                     leat__counter_seconds(&caller->reading);
-    leat__device_queue_stats(&prefetcher->queues.queue[i], stats);
+    leat__device_queue_stats(&prefetcher->queues, &prefetcher->queues.queue[i],
+                             stats);
 }

@@ -266,7 +266,7 @@ START_TEST(memory_that_grows_again_is_counted_once)
         ck_assert_int_eq(
             leat__batch_reserve(&queue->batch[steps[i].batch], &shape),
             LEAT_OK);
-        leat__device_queue_stats(queue, &stats);
+        leat__device_queue_stats(&queues, queue, &stats);
         ck_assert_int_eq(stats.memory.host, BATCHES * 4096 + steps[i].own);
         ck_assert_int_eq(stats.grown_batches, steps[i].growths);
     }

@@ -2,6 +2,7 @@
  * The hand-off to a device whose streams run as late as allowed: what is not
  * ordered by an event shows as wrong bytes.
  */
+#include "base/thread.h"
 #include "support/late_device.h"
 #include "support/layer_fixture.h"
 #include "support/suite.h"
@@ -149,6 +150,21 @@ static const leat_stage_stats *copy_stage(const leat_stats *stats)
     ck_abort_msg("no stage copies");
     return NULL;
 }
+
+/* Where there are four cores. */
+START_TEST(the_thread_that_uploads_is_counted)
+{
+    for (int cores = 3; cores <= 4; cores++) {
+        leat_stats stats = {.size = sizeof(stats)};
+        leat__thread_pretend_cores(cores);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
+        ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
+        layer_fixture_close(&fixture);
+        ck_assert_int_eq(copy_stage(&stats)->threads, cores == 4);
+    }
+    leat__thread_pretend_cores(0);
+}
+END_TEST
 
 START_TEST(one_upload_a_batch_and_one_wait_and_record_a_forward)
 {
@@ -409,6 +425,7 @@ int main(void)
     tcase_add_test(tcase, copied_tops_are_ordered_the_same);
     tcase_add_test(tcase, an_early_release_waits_for_all_streams_it_names);
     tcase_add_test(tcase, a_released_batch_is_given_out_on_neither_side);
+    tcase_add_test(tcase, the_thread_that_uploads_is_counted);
     tcase_add_test(tcase, one_upload_a_batch_and_one_wait_and_record_a_forward);
     tcase_add_test(tcase, a_host_consumer_reads_without_a_copy_back);
     tcase_add_test(tcase, forward_never_waits_for_the_device);
