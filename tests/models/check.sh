@@ -78,6 +78,18 @@ prefetcher  deadlock   MUTANT_CANCEL_LEAVES_INPUT HELP=0 WORKERS=1 THREADED
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_STORAGE HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_ROOM HELP=0 WORKERS=1
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_FORWARD HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
+upload      holds
+upload      holds      WORKERS=3
+upload      holds      STOP_EARLY
+upload      holds      FAILS_AT=1
+upload      holds      THREAD
+upload      holds      THREAD STOP_EARLY
+upload      holds      THREAD FAILS_AT=1
+upload      assertion  MUTANT_UPLOADS_TOGETHER
+upload      deadlock   MUTANT_GIVES_UP_AFTER_LOOKING
+upload      deadlock   MUTANT_COMPLETE_WAKES_NOBODY THREAD
+upload      deadlock   MUTANT_TICKET_AFTER_LOOK THREAD
+upload      deadlock   MUTANT_CLOSE_LEAVES_THE_THREAD THREAD
 prefetch    holds      THREADS=1
 prefetch    holds      THREADS=2
 prefetch    holds      THREADS=2 CANCELS STEPS=4

@@ -14,10 +14,10 @@
  *   caller                         src/layer/layer_forward.c
  *   its end                        leat__group_stop: src/layer/layer_start.c
  *   canceller                      src/layer/data_layer_group.c
- * Queues and event counts are those of queue.inc and wakeup.inc. Samples are left
- * out: a chunk is one step of work on its batch. The state of a batch is written
- * down, and asserted, at every step that touches it. Free batches are alike, so
- * the first one is taken.
+ * Queues and event counts are those of queue.inc and wakeup.inc; complete is one
+ * lock's here, and upload.pml has it in full. Samples are left out: a chunk is one
+ * step of work on its batch. The state of a batch is written down, and asserted, at
+ * every step that touches it. Free batches are alike, so the first one is taken.
  *
  * The rules of wakeup.h, each with the mutant that breaks it:
  *   a ticket is drawn before the look       MUTANT_TICKET_AFTER_LOOK
