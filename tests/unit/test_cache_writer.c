@@ -1,0 +1,518 @@
+/* How cache:dir=PATH is written: whole or not at all, by one at a time. */
+#include "decorators/cache/cache_writer.h"
+#include "support/cache_fixture.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FORKS = 500 };
+
+static void *read_half(void *reader)
+{
+    leat_sample own;
+    leat_sample *out = &own;
+    leat_sample_init(&own);
+    for (int i = 0; i < CACHE_SAMPLES; i++) {
+        int got;
+        leat_position at = {0, i * 77 % CACHE_SAMPLES};
+        if (leat_reader_read_at(reader, &at, &out, 1, &got))
+            return reader;
+    }
+    leat_sample_finish(&own);
+    return NULL;
+}
+
+START_TEST(threads_write_it_in_any_order)
+{
+    pthread_t thread[4];
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, read_half, reader),
+                         0);
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(thread[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    leat_reader_close(reader);
+    reader = cache_open_source(CACHE_SAMPLES);
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    ck_assert_int_eq(cache_source.reads, 0);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_part_of_an_epoch_leaves_nothing)
+{
+    for (cache_source.is_stream = 0; cache_source.is_stream < 2;
+         cache_source.is_stream++) {
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        for (int i = 0; i < CACHE_SAMPLES - 1; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_OK);
+        ck_assert(cache_is_there(".partial/data"));
+        leat_reader_close(reader);
+        ck_assert(!cache_is_there("") && !cache_is_there(".partial"));
+    }
+}
+END_TEST
+
+START_TEST(a_killed_writer_is_followed_by_another)
+{
+    for (cache_source.is_stream = 0; cache_source.is_stream < 2;
+         cache_source.is_stream++) {
+        cache_remove_all(cache_path);
+        pid_t child = fork();
+        if (child == 0) {
+            cache_source.kills = CACHE_SAMPLES / 2;
+            leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+            while (!leat_reader_next(reader, &cache_sample))
+                ;
+            _exit(0);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        ck_assert(!cache_is_there("") && cache_is_there(".partial/data"));
+        cache_make(CACHE_SAMPLES);
+    }
+}
+END_TEST
+
+START_TEST(a_forked_child_leaves_it_to_its_parent)
+{
+    for (cache_source.is_stream = 0; cache_source.is_stream < 2;
+         cache_source.is_stream++) {
+        cache_remove_all(cache_path);
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        for (int i = 0; i < 50; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_OK);
+        pid_t child = fork();
+        if (child == 0) {
+            int status = LEAT_OK;
+            while (!status)
+                status = leat_reader_next(reader, &cache_sample);
+            leat_reader_close(reader);
+            _exit(status == LEAT_END ? 0 : 1);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+        for (int i = 50; i < CACHE_SAMPLES; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_END);
+        leat_reader_close(reader);
+        reader = cache_open_source(CACHE_SAMPLES);
+        cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+        ck_assert_int_eq(cache_source.reads, 0);
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
+/* Its child waits for the end of a pipe, as it does. */
+static void write_with_child(int begun, int until)
+{
+    char byte = 0;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    bool is_child =
+        leat_reader_next(reader, &cache_sample) == LEAT_OK && !fork();
+    if (is_child && write(begun, &byte, 1) != 1)
+        _exit(1);
+    _exit(read(until, &byte, 1) != 0);
+}
+
+START_TEST(a_child_of_a_killed_writer_holds_no_lock)
+{
+    char byte = 0;
+    int begun[2], until[2], status;
+    ck_assert(!pipe(begun) && !pipe(until));
+    pid_t writer = fork();
+    if (writer == 0) {
+        close(until[1]);
+        write_with_child(begun[1], until[0]);
+    }
+    ck_assert_int_eq(read(begun[0], &byte, 1), 1);
+    ck_assert_int_eq(kill(writer, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(writer, &status, 0), writer);
+    cache_make(CACHE_SAMPLES);
+    close(until[1]);
+}
+END_TEST
+
+static _Atomic int stopped;
+
+static void *create_and_destroy(void *status)
+{
+    leat_token none;
+    leat_token_init(&none);
+    while (!stopped) {
+        leat__cache_writer *writer = NULL;
+        *(int *)status |= leat__cache_writer_create(&writer, cache_path, &none);
+        leat__cache_writer_destroy(writer);
+    }
+    leat_token_finish(&none);
+    return NULL;
+}
+
+/* Descriptors of the directory in this process, which is a child. */
+static int count_partial(void)
+{
+    char name[32], target[PATH_MAX];
+    int n = 0;
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        ssize_t size = readlink(name, target, sizeof(target) - 1);
+        target[size > 0 ? size : 0] = 0;
+        n += strstr(target, "kept.partial") != NULL;
+    }
+    return n;
+}
+
+/* At whatever moment it was forked. */
+START_TEST(a_child_has_no_file_of_its_parents)
+{
+    pthread_t thread;
+    int status = LEAT_OK;
+    ck_assert_int_eq(pthread_create(&thread, NULL, create_and_destroy, &status),
+                     0);
+    for (int i = 0; i < FORKS; i++) {
+        int result;
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            _exit(count_partial());
+        ck_assert_int_eq(waitpid(child, &result, 0), child);
+        ck_assert_int_eq(result, 0);
+    }
+    stopped = 1;
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(status, LEAT_OK);
+}
+END_TEST
+
+START_TEST(another_writer_is_refused)
+{
+    leat_reader *other = NULL;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(CACHE_SAMPLES), &other),
+                     LEAT_ESTATE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), cache_path));
+    ck_assert(cache_is_there(".partial/data"));
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    other = cache_open_source(CACHE_SAMPLES);
+    cache_expect_epoch(other, 0, CACHE_SAMPLES);
+    leat_reader_close(other);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(what_is_there_and_no_cache_is_left_alone)
+{
+    leat_reader *reader = NULL;
+    char file[128];
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    snprintf(file, sizeof(file), "%s/mine", cache_path);
+    int fd = open(file, O_CREAT | O_WRONLY, 0666);
+    close(fd);
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader),
+                     LEAT_EINVAL);
+    ck_assert(cache_is_there("/mine") && !cache_is_there(".partial"));
+    ck_assert_int_eq(remove(file), 0);
+    /* An empty directory stays until there is a cache. */
+    reader = cache_open_source(CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert(cache_is_there(""));
+    cache_make(CACHE_SAMPLES);
+}
+END_TEST
+
+START_TEST(slashes_at_the_end_are_no_part_of_the_path)
+{
+    size_t size = strlen(cache_path);
+    for (int i = 0; i < 2; i++) {
+        if (i)
+            ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+        strcat(cache_path, "//");
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+        leat_reader_close(reader);
+        cache_path[size] = 0;
+        ck_assert(cache_is_there("/index") && !cache_is_there(".partial"));
+        cache_remove_all(cache_path);
+    }
+    ck_assert_str_eq(cache_log, "");
+}
+END_TEST
+
+START_TEST(a_path_that_cannot_be_renamed_to_is_refused_at_open)
+{
+    static const char *const names[] = {"", "/", ".", "..", "./.", "x/..//"};
+    ck_assert_int_eq(chdir(cache_root), 0);
+    for (int i = 0; i < 6; i++) {
+        leat_reader *reader = NULL;
+        snprintf(cache_path, sizeof(cache_path), "%s", names[i]);
+        ck_assert_int_eq(
+            cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader),
+            LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "own name"));
+    }
+    ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(so_is_a_mount_point)
+{
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    if (mount("none", cache_path, "tmpfs", 0, "size=64k")) {
+        fprintf(stderr, "skipped: cannot mount a tmpfs: %s\n", strerror(errno));
+        return;
+    }
+    int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    ck_assert_int_eq(umount(cache_path), 0);
+    ck_assert_int_eq(status, LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "file system of its own"));
+}
+END_TEST
+
+/* A victim, and a link to it or a pipe in the place of what a writer opens. */
+START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
+{
+    static const char *const names[] = {".partial/lock", ".partial/data",
+                                        ".partial"};
+    leat_reader *reader = NULL;
+    char victim[128], place[128], read_back[8] = "";
+    snprintf(victim, sizeof(victim), "%s/victim", cache_root);
+    FILE *file = fopen(victim, "w");
+    ck_assert(file && fputs("mine", file) >= 0 && fclose(file) == 0);
+    for (int i = 0; i < 3; i++)
+        for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+            snprintf(place, sizeof(place), "%s.partial", cache_path);
+            if (i < 2)
+                ck_assert_int_eq(mkdir(place, 0777), 0);
+            snprintf(place, sizeof(place), "%s%s", cache_path, names[i]);
+            ck_assert_int_eq(is_pipe  ? mkfifo(place, 0666)
+                             : i == 2 ? symlink(cache_root, place)
+                                      : symlink(victim, place),
+                             0);
+            alarm(20);
+            int status =
+                cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+            /* What a killed writer left is removed, whatever it is. */
+            ck_assert_int_eq(status, i == 1 ? LEAT_OK : LEAT_EIO);
+            if (status)
+                ck_assert_ptr_nonnull(strstr(leat_last_error(), place));
+            else
+                leat_reader_close(reader);
+            alarm(0);
+            snprintf(place, sizeof(place), "%s.partial", cache_path);
+            cache_remove_all(place);
+        }
+    file = fopen(victim, "r");
+    ck_assert(file && fgets(read_back, sizeof(read_back), file));
+    ck_assert_str_eq(read_back, "mine");
+    fclose(file);
+    snprintf(place, sizeof(place), "%s/lock", cache_root);
+    ck_assert_int_ne(access(place, F_OK), 0);
+}
+END_TEST
+
+/* This is put in front of libc's by the linker. */
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+static int no_sync; /* why directories cannot be synced; 0: they can */
+
+int __wrap_fsync(int fd)
+{
+    struct stat about;
+    if (!no_sync || fstat(fd, &about) || !S_ISDIR(about.st_mode))
+        return __real_fsync(fd);
+    errno = no_sync;
+    return -1;
+}
+
+/* As on some network file systems, which need not. */
+START_TEST(a_directory_that_cannot_be_synced_is_made)
+{
+    no_sync = EINVAL;
+    cache_make(CACHE_SAMPLES);
+    no_sync = 0;
+    ck_assert_str_eq(cache_log, "");
+    leat_reader_close(cache_open_source(CACHE_SAMPLES));
+    ck_assert_int_eq(cache_source.reads, 0);
+    cache_remove_all(cache_path);
+    no_sync = EIO;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    no_sync = 0;
+    ck_assert_ptr_nonnull(strstr(cache_log, "cannot sync"));
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Into which all may put, and nobody may look. */
+START_TEST(it_is_made_in_a_directory_that_cannot_be_read)
+{
+    ck_assert_int_eq(chmod(cache_root, 0333), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        /* The superuser may read it. */
+        if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+            _exit(77);
+        cache_make(CACHE_SAMPLES);
+        _exit(cache_log[0] != 0);
+    }
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(chmod(cache_root, 0755), 0);
+    ck_assert(WIFEXITED(result));
+    if (WEXITSTATUS(result) == 77) {
+        printf("skipped: the superuser cannot become another user\n");
+        return;
+    }
+    ck_assert_int_eq(WEXITSTATUS(result), 0);
+    ck_assert(cache_is_there("/index"));
+}
+END_TEST
+
+enum { ROUNDS = 120, RIVALS = 3 };
+static pthread_barrier_t round_turns;
+
+/* Each reads all, is told of the other writer, or closes half-way. */
+static void *rival(void *argument)
+{
+    leat_sample own;
+    leat_sample_init(&own);
+    for (int i = 0; i < ROUNDS; i++) {
+        leat_reader *reader = NULL;
+        pthread_barrier_wait(&round_turns);
+        leat_pipeline *pipeline = argument;
+        int status = leat_pipeline_open(pipeline, &reader);
+        ck_assert_msg(!status || (status == LEAT_ESTATE &&
+                                  strstr(leat_last_error(), "another reader")),
+                      "%d: %s", status, leat_last_error());
+        int wanted = i % 3 == 0 ? 1 : 3;
+        for (int k = 0; k < wanted && !status; k++)
+            status = leat_reader_next(reader, &own);
+        leat_reader_close(reader);
+        pthread_barrier_wait(&round_turns);
+    }
+    leat_sample_finish(&own);
+    return NULL;
+}
+
+START_TEST(writers_that_begin_at_once_are_one)
+{
+    leat_pipeline *pipeline;
+    pthread_t thread[RIVALS];
+    char text[128];
+    snprintf(text, sizeof(text), "range:3 | cache:dir=%s", cache_path);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    pthread_barrier_init(&round_turns, NULL, RIVALS + 1);
+    for (int i = 0; i < RIVALS; i++)
+        pthread_create(&thread[i], NULL, rival, pipeline);
+    for (int i = 0; i < ROUNDS; i++) {
+        static const char *const names[] = {"/data", "/index", "/lock", ""};
+        char name[128];
+        pthread_barrier_wait(&round_turns);
+        pthread_barrier_wait(&round_turns);
+        for (int k = 0; k < 4; k++) {
+            snprintf(name, sizeof(name), "%s%s", cache_path, names[k]);
+            (void)remove(name);
+        }
+    }
+    for (int i = 0; i < RIVALS; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&round_turns);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* A file system of 64 KiB, where the test may mount one. */
+START_TEST(a_full_disk_is_said_and_reading_goes_on)
+{
+    if (mount("none", cache_root, "tmpfs", 0, "size=64k")) {
+        fprintf(stderr, "skipped: cannot mount a tmpfs: %s\n", strerror(errno));
+        return;
+    }
+    for (cache_source.is_stream = 0; cache_source.is_stream < 2;
+         cache_source.is_stream++) {
+        cache_log[0] = 0;
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        for (int epoch = 0; epoch < 2; epoch++)
+            cache_expect_epoch(reader, epoch, CACHE_SAMPLES);
+        ck_assert_int_eq(cache_source.reads, 2 * CACHE_SAMPLES);
+        ck_assert_ptr_nonnull(strstr(cache_log, "is not made"));
+        ck_assert_ptr_nonnull(strstr(cache_log, "No space left"));
+        ck_assert(!cache_is_there(".partial") && !cache_is_there(""));
+        leat_reader_close(reader);
+        ck_assert(!cache_is_there(".partial") && !cache_is_there(""));
+    }
+    ck_assert_int_eq(umount(cache_root), 0);
+}
+END_TEST
+
+/* The process may write no file that large: it reads on, and lives. */
+START_TEST(a_cache_beyond_the_limit_of_files_is_not_made)
+{
+    struct rlimit limit, small;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 4096;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    int n = 0;
+    /* Check writes a file, too. */
+    int limited = setrlimit(RLIMIT_FSIZE, &small);
+    while (leat_reader_next(reader, &cache_sample) == LEAT_OK)
+        n++;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(limited, 0);
+    ck_assert_int_eq(n, CACHE_SAMPLES);
+    ck_assert_ptr_nonnull(strstr(cache_log, "is not made"));
+    ck_assert_ptr_nonnull(strstr(cache_log, strerror(EFBIG)));
+    ck_assert(!cache_is_there(".partial") && !cache_is_there(""));
+    leat_reader_close(reader);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cache_writer");
+    TCase *tcase = tcase_create("cache_writer");
+    tcase_add_checked_fixture(tcase, cache_set_up, cache_tear_down);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, threads_write_it_in_any_order);
+    tcase_add_test(tcase, a_part_of_an_epoch_leaves_nothing);
+    tcase_add_test(tcase, a_killed_writer_is_followed_by_another);
+    tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
+    tcase_add_test(tcase, a_child_of_a_killed_writer_holds_no_lock);
+    tcase_add_test(tcase, a_child_has_no_file_of_its_parents);
+    tcase_add_test(tcase, another_writer_is_refused);
+    tcase_add_test(tcase, what_is_there_and_no_cache_is_left_alone);
+    tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
+    tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
+    tcase_add_test(tcase, so_is_a_mount_point);
+    tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
+    tcase_add_test(tcase, writers_that_begin_at_once_are_one);
+    tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
+    tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
+    tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
+    tcase_add_test(tcase, it_is_made_in_a_directory_that_cannot_be_read);
+    return suite_run(suite);
+}
