@@ -211,8 +211,8 @@ int leat__file_read(char **out, size_t *size, const char *path, size_t limit)
 static int refuse_own(const char *path, mode_t mode)
 {
     return leat_error(LEAT_EIO,
-                      "%s: expected a file that leat made, found a %s; remove "
-                      "it",
+                      "%s: expected a file that leat made, found a %s; move "
+                      "it away",
                       path,
                       S_ISLNK(mode)    ? "symbolic link"
                       : S_ISDIR(mode)  ? "directory"

@@ -165,8 +165,8 @@ static void expect_own_refused(const char *type)
     ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, LARGEST),
                      LEAT_EIO);
     snprintf(line, sizeof(line),
-             "%s: expected a file that leat made, found a %s; remove it", path,
-             type);
+             "%s: expected a file that leat made, found a %s; move it away",
+             path, type);
     ck_assert_str_eq(leat_last_error(), line);
     ck_assert_int_eq(unlink(path), 0);
 }

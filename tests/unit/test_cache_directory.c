@@ -173,6 +173,25 @@ START_TEST(a_damaged_index_is_refused)
 }
 END_TEST
 
+/* The user's: the advice must not be to remove it. */
+START_TEST(an_index_of_another_kind_is_no_damaged_cache)
+{
+    static const char *const texts[] = {
+        "", "mine", "longer than the header of a cache's index, which is 40"};
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    for (int i = 0; i < 3; i++) {
+        write_file("/index", texts[i], strlen(texts[i]));
+        ck_assert_int_eq(cache_open_cached(cache_pipeline(3), &reader),
+                         LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), cache_path));
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "not that of a cache"));
+        ck_assert_ptr_null(strstr(leat_last_error(), "remove"));
+    }
+    ck_assert(cache_is_there("/index") && !cache_is_there(".partial"));
+}
+END_TEST
+
 /* It is not read: the data's size bounds it. */
 START_TEST(an_index_longer_than_the_data_can_have_is_refused)
 {
@@ -369,6 +388,7 @@ int main(void)
     tcase_add_test(tcase, data_that_were_written_since_are_refused);
     tcase_add_test(tcase, a_reader_without_identity_is_refused);
     tcase_add_test(tcase, a_damaged_index_is_refused);
+    tcase_add_test(tcase, an_index_of_another_kind_is_no_damaged_cache);
     tcase_add_test(tcase, an_index_longer_than_the_data_can_have_is_refused);
     tcase_add_test(tcase, a_link_or_a_pipe_in_it_is_refused);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);

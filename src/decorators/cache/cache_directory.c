@@ -35,15 +35,26 @@ static int refuse(const char *path, const char *what)
                       path, what);
 }
 
+/* Whose directory that is leat cannot tell, so the advice is not to remove it.
+ */
+static int refuse_foreign(const char *path)
+{
+    return leat_error(LEAT_EFORMAT,
+                      "%s: it has an index, but not that of a cache; name "
+                      "another directory",
+                      path);
+}
+
 /* The header, if the file is as long as it should be and unchanged. */
 static int check_index(const char *path, const char *bytes, size_t size,
                        leat__cache_index_header *header)
 {
+    if (size < sizeof(header->magic) ||
+        memcmp(bytes, LEAT__CACHE_MAGIC, sizeof(header->magic)) != 0)
+        return refuse_foreign(path);
     if (size < sizeof(*header))
         return refuse(path, "its index is too short");
     memcpy(header, bytes, sizeof(*header));
-    if (memcmp(header->magic, LEAT__CACHE_MAGIC, sizeof(header->magic)) != 0)
-        return refuse(path, "its index is of another format");
     if (header->header_crc != leat__cache_header_crc(header))
         return refuse(path, "the checksum of its index's header is wrong");
     uint64_t body = size - sizeof(*header);
