@@ -20,6 +20,12 @@
 
 enum { FORKS = 500 };
 
+static void read_some(leat_reader *reader, int n)
+{
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_OK);
+}
+
 static void *read_half(void *reader)
 {
     leat_sample own;
@@ -345,6 +351,85 @@ int __wrap_fsync(int fd)
     return -1;
 }
 
+/* What goes below a writer: its directory, or one of the files. */
+static void lose(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s%s", cache_path, name);
+    cache_remove_all(path);
+}
+
+START_TEST(a_writer_whose_directory_is_anothers_leaves_it)
+{
+    for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
+        cache_remove_all(cache_path);
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        read_some(reader, CACHE_SAMPLES / 2);
+        lose(".partial");
+        cache_source.identity = 2;
+        leat_reader *other = cache_open_source(CACHE_SAMPLES);
+        read_some(other, CACHE_SAMPLES / 2);
+        if (!is_stopped) {
+            cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+            ck_assert_ptr_nonnull(strstr(cache_log, "removed or replaced"));
+        }
+        leat_reader_close(reader);
+        ck_assert(!cache_is_there("") && cache_is_there(".partial/data"));
+        cache_expect_epoch(other, 0, CACHE_SAMPLES);
+        leat_reader_close(other);
+        reader = cache_open_source(CACHE_SAMPLES);
+        cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+        ck_assert_int_eq(cache_source.reads, 0);
+        leat_reader_close(reader);
+        cache_source.identity = 1;
+    }
+}
+END_TEST
+
+START_TEST(a_writer_whose_files_are_gone_makes_no_cache)
+{
+    static const char *const lost[] = {".partial", ".partial/lock",
+                                       ".partial/data"};
+    for (int i = 0; i < 3; i++) {
+        cache_log[0] = 0;
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        read_some(reader, CACHE_SAMPLES / 2);
+        lose(lost[i]);
+        cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+        leat_reader_close(reader);
+        ck_assert(!cache_is_there(""));
+        ck_assert_ptr_nonnull(strstr(cache_log, "removed or replaced"));
+        lose(".partial");
+    }
+}
+END_TEST
+
+/* The path is that of the directory in which it was opened. */
+START_TEST(a_relative_path_outlives_a_change_of_directory)
+{
+    char root[80];
+    snprintf(root, sizeof(root), "%s", cache_path);
+    for (int is_whole = 0; is_whole < 2; is_whole++) {
+        ck_assert_int_eq(chdir(cache_root), 0);
+        snprintf(cache_path, sizeof(cache_path), "kept");
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        read_some(reader, CACHE_SAMPLES / 2);
+        ck_assert_int_eq(chdir("/"), 0);
+        if (is_whole) {
+            cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+            ck_assert_ptr_nonnull(strstr(cache_log, "is made, but cannot"));
+            cache_expect_epoch(reader, 1, CACHE_SAMPLES);
+        }
+        leat_reader_close(reader);
+        snprintf(cache_path, sizeof(cache_path), "%s", root);
+        ck_assert(!cache_is_there(".partial"));
+        ck_assert_int_eq(cache_is_there("/index"), is_whole);
+    }
+    leat_reader_close(cache_open_source(CACHE_SAMPLES));
+    ck_assert_int_eq(cache_source.reads, 0);
+}
+END_TEST
+
 /* As on some network file systems, which need not. */
 START_TEST(a_directory_that_cannot_be_synced_is_made)
 {
@@ -514,5 +599,8 @@ int main(void)
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
     tcase_add_test(tcase, it_is_made_in_a_directory_that_cannot_be_read);
+    tcase_add_test(tcase, a_writer_whose_directory_is_anothers_leaves_it);
+    tcase_add_test(tcase, a_writer_whose_files_are_gone_makes_no_cache);
+    tcase_add_test(tcase, a_relative_path_outlives_a_change_of_directory);
     return suite_run(suite);
 }

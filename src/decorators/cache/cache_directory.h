@@ -5,8 +5,7 @@
  * It has two files: `data`, the entries of cache_entry.h one after the other,
  * and `index`, which has the data set's identity and the place, size and
  * checksum of each entry, and a checksum of its own. Both are written in
- * PATH.partial, synced, and then that is renamed to PATH. Its file `lock` is
- * held by the one process that writes, and by none once that has died.
+ * PATH.partial (cache_partial.h), synced, and then that is renamed to PATH.
  */
 #ifndef LEAT_DECORATORS_CACHE_CACHE_DIRECTORY_H
 #define LEAT_DECORATORS_CACHE_CACHE_DIRECTORY_H

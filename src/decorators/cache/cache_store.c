@@ -119,24 +119,32 @@ static leat__cache_memory_entry *make_entry(leat__cache_reader *cache,
     return entry;
 }
 
-void leat__cache_give_up(leat__cache_reader *cache)
+static void stop_writing(leat__cache_reader *cache, const char *why)
 {
     if (atomic_exchange(&cache->is_writing, false))
         leat__log(LEAT_LOG_WARNING,
-                  "cache: %s is not made, all is read again in every epoch: "
-                  "%s",
-                  cache->path, leat_last_error());
+                  "cache: %s %s, all is read again in every epoch: %s",
+                  cache->path, why, leat_last_error());
+}
+
+void leat__cache_give_up(leat__cache_reader *cache)
+{
+    stop_writing(cache, "is not made");
 }
 
 bool leat__cache_complete(leat__cache_reader *cache)
 {
     leat__cache_directory *directory = NULL;
-    int status = leat__cache_writer_finish(cache->writer);
-    if (!status)
-        status = leat__cache_directory_open(&directory, cache->path,
-                                            &cache->identity);
-    if (status) {
+    if (leat__cache_writer_finish(cache->writer)) {
         leat__cache_give_up(cache);
+        return false;
+    }
+    int status =
+        leat__cache_directory_open(&directory, cache->path, &cache->identity);
+    if (status == LEAT_AGAIN)
+        status = leat_error(LEAT_EIO, "the path leads elsewhere now");
+    if (status) {
+        stop_writing(cache, "is made, but cannot be opened");
         return false;
     }
     atomic_store_explicit(&cache->directory, directory, memory_order_release);

@@ -14,7 +14,8 @@ typedef struct leat__cache_writer leat__cache_writer;
 /*
  * Begins to make the directory. Errors: LEAT_ESTATE where another process, or
  * another reader of this one, is making it; LEAT_EINVAL for a path that is
- * something else; LEAT_EIO; LEAT_ENOMEM.
+ * something else; LEAT_EIO; LEAT_ENOMEM. LEAT_AGAIN: another process has
+ * completed or removed it at the same moment.
  */
 int leat__cache_writer_create(leat__cache_writer **out, const char *path,
                               const leat_token *identity);
@@ -28,7 +29,7 @@ int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
                            const leat__cache_item *item, int64_t *written);
 
 /* Completes the directory, which has all entries from 0 on. Errors: LEAT_EIO,
- * LEAT_ENOMEM. */
+ * also where somebody has removed or replaced PATH.partial; LEAT_ENOMEM. */
 int leat__cache_writer_finish(leat__cache_writer *writer);
 
 /* Removes what is not whole. Takes NULL. */

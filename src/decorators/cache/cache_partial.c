@@ -1,0 +1,258 @@
+/*
+ * DESIGN. Before a file is made, removed or renamed, the names have to lead to
+ * what the descriptors hold: the user may have removed the directory, and
+ * another writer made it again.
+ *
+ * Descriptors are opened while no other thread forks, as the handler that
+ * closes them in a child has to find them noted.
+ */
+#include "decorators/cache/cache_partial.h"
+#include "base/fork.h"
+#include "decorators/cache/cache_target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIRECTORY = O_PATH | O_DIRECTORY | O_NOFOLLOW };
+
+/* The last parts of the two paths. */
+static const char *name_of(const leat__cache_partial *partial)
+{
+    return partial->path + partial->name;
+}
+
+static const char *partial_name_of(const leat__cache_partial *partial)
+{
+    return partial->partial + partial->name;
+}
+
+/* Returns the errno, 0 on success. */
+static int open_at(int *fd, int at, const char *name, int flags)
+{
+    leat__fork_hold();
+    *fd = openat(at, name, flags | O_CLOEXEC, 0666);
+    int code = *fd < 0 ? errno : 0;
+    leat__fork_release();
+    return code;
+}
+
+/* Whether the file of that name is the open one. */
+static bool is_own(int at, const char *name, int fd)
+{
+    struct stat own, found;
+    return !fstat(fd, &own) &&
+           !fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW) &&
+           own.st_dev == found.st_dev && own.st_ino == found.st_ino;
+}
+
+/* Whether this writer holds the directory of this name. */
+static bool is_in_place(const leat__cache_partial *partial)
+{
+    return is_own(partial->parent_fd, partial_name_of(partial), partial->fd) &&
+           is_own(partial->fd, "lock", partial->lock_fd);
+}
+
+/* The path without slashes at its end, after which PATH.partial would be in the
+   directory that it is to become. */
+static int set_paths(leat__cache_partial *partial, const char *path)
+{
+    int status = leat__cache_join(partial->path, path, "");
+    if (status)
+        return status;
+    size_t n = strlen(partial->path);
+    while (n > 0 && partial->path[n - 1] == '/')
+        partial->path[--n] = 0;
+    const char *slash = strrchr(partial->path, '/');
+    const char *name = slash ? slash + 1 : partial->path;
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return leat_error(LEAT_EINVAL,
+                          "cache: dir is '%s': expected a directory's own "
+                          "name, under which it can be made",
+                          path);
+    partial->name = (size_t)(name - partial->path);
+    return leat__cache_join(partial->partial, partial->path, ".partial");
+}
+
+/* Makes the directory where there is none, and opens it. */
+static int open_directory(leat__cache_partial *partial)
+{
+    leat__cache_path parent;
+    int status = leat__cache_target_parent(parent, partial->path);
+    if (status)
+        return status;
+    int code =
+        open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
+    const char *name = partial_name_of(partial);
+    if (!code && mkdirat(partial->parent_fd, name, 0777) && errno != EEXIST)
+        code = errno;
+    if (code)
+        return leat__error_system(code, "cannot make the directory %s",
+                                  partial->partial);
+    code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
+    if (code == ENOENT)
+        return LEAT_AGAIN;
+    if (code == ENOTDIR || code == ELOOP)
+        return leat_error(LEAT_EIO,
+                          "%s: expected a directory; move it away, or name "
+                          "another one for the cache",
+                          partial->partial);
+    if (code)
+        return leat__error_system(code, "cannot open %s", partial->partial);
+    return LEAT_OK;
+}
+
+/* Through no link, and without waiting at a pipe: another program may have made
+   the directory. */
+static int open_lock(leat__cache_partial *partial)
+{
+    struct stat found;
+    int code = open_at(&partial->lock_fd, partial->fd, "lock",
+                       O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (code == ENOENT)
+        return LEAT_AGAIN;
+    if (code && code != ELOOP && code != ENXIO)
+        return leat__error_system(code, "cannot open %s/lock",
+                                  partial->partial);
+    if (code || fstat(partial->lock_fd, &found) || !S_ISREG(found.st_mode))
+        return leat_error(LEAT_EIO,
+                          "%s/lock: expected a regular file; move it away, or "
+                          "name another directory for the cache",
+                          partial->partial);
+    return LEAT_OK;
+}
+
+static int refuse_busy(const leat__cache_partial *partial)
+{
+    if (!is_in_place(partial))
+        return LEAT_AGAIN;
+    return leat_error(LEAT_ESTATE,
+                      "%s: another reader is making this cache; wait until it "
+                      "is there, or name another directory",
+                      partial->path);
+}
+
+static int lock_directory(const leat__cache_partial *partial)
+{
+    if (flock(partial->lock_fd, LOCK_EX | LOCK_NB)) {
+        int code = errno;
+        return code == EWOULDBLOCK
+                   ? refuse_busy(partial)
+                   : leat__error_system(code, "cannot lock %s/lock",
+                                        partial->partial);
+    }
+    return is_in_place(partial) ? LEAT_OK : LEAT_AGAIN;
+}
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void leat__cache_partial_init(leat__cache_partial *partial)
+{
+    partial->parent_fd = partial->fd = partial->lock_fd = -1;
+}
+
+int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
+{
+    int status = set_paths(partial, path);
+    if (!status)
+        status = leat__cache_target_check(partial->path);
+    if (!status)
+        status = open_directory(partial);
+    if (status)
+        return status;
+    status = open_lock(partial);
+    if (!status)
+        status = lock_directory(partial);
+    if (status) {
+        leat__fork_hold();
+        close_one(&partial->lock_fd);
+        leat__fork_release();
+    }
+    return status;
+}
+
+static int check_in_place(const leat__cache_partial *partial)
+{
+    return is_in_place(partial)
+               ? LEAT_OK
+               : leat_error(LEAT_EIO,
+                            "%s: somebody else has removed or replaced it",
+                            partial->partial);
+}
+
+int leat__cache_partial_create(const leat__cache_partial *partial,
+                               const char *name, int *fd)
+{
+    int status = check_in_place(partial);
+    if (status)
+        return status;
+    if (unlinkat(partial->fd, name, 0) && errno != ENOENT)
+        return leat__error_system(errno, "cannot remove %s/%s",
+                                  partial->partial, name);
+    int code = open_at(fd, partial->fd, name,
+                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+    return code ? leat__error_system(code, "cannot open %s/%s",
+                                     partial->partial, name)
+                : LEAT_OK;
+}
+
+/* A file system that cannot sync directories need not; a directory that may be
+   written to but not read cannot be synced. */
+static int sync_directory(int at, const char *path)
+{
+    int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES
+                   ? LEAT_OK
+                   : leat__error_system(errno, "cannot sync %s", path);
+    int status = fsync(fd) && errno != EINVAL
+                     ? leat__error_system(errno, "cannot sync %s", path)
+                     : LEAT_OK;
+    close(fd); /* only read from: nothing can be lost */
+    return status;
+}
+
+int leat__cache_partial_complete(const leat__cache_partial *partial,
+                                 int data_fd)
+{
+    int status = check_in_place(partial);
+    if (!status && !is_own(partial->fd, "data", data_fd))
+        status = leat_error(LEAT_EIO,
+                            "%s/data: somebody else has removed or replaced it",
+                            partial->partial);
+    if (!status)
+        status = sync_directory(partial->fd, partial->partial);
+    if (!status && renameat(partial->parent_fd, partial_name_of(partial),
+                            partial->parent_fd, name_of(partial)))
+        status =
+            leat__error_system(errno, "cannot rename %s", partial->partial);
+    if (status)
+        return status;
+    return sync_directory(partial->parent_fd, partial->path);
+}
+
+void leat__cache_partial_remove(const leat__cache_partial *partial)
+{
+    static const char *const names[] = {"data", "index", "lock"};
+    if (!is_in_place(partial))
+        return;
+    for (int i = 0; i < 3; i++)
+        (void)unlinkat(partial->fd, names[i], 0);
+    (void)unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR);
+}
+
+void leat__cache_partial_close(leat__cache_partial *partial)
+{
+    close_one(&partial->lock_fd);
+    close_one(&partial->fd);
+    close_one(&partial->parent_fd);
+}

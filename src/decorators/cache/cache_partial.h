@@ -1,0 +1,56 @@
+/*
+ * cache_partial.h: PATH.partial, the directory in which a cache is made until
+ * it is renamed to PATH.
+ *
+ * It holds `data`, `index` and `lock`, which is held by the one process that
+ * writes, and by none once that has died.
+ */
+#ifndef LEAT_DECORATORS_CACHE_CACHE_PARTIAL_H
+#define LEAT_DECORATORS_CACHE_CACHE_PARTIAL_H
+
+#include "decorators/cache/cache_format.h"
+
+/* The files are reached by descriptors only: whatever takes the place of the
+ * directory, or of the working directory, is not touched. */
+typedef struct leat__cache_partial {
+    leat__cache_path path;    /* what it becomes; for errors */
+    leat__cache_path partial; /* what it is until then; for errors */
+    size_t name;              /* where the last part begins, of both */
+    int parent_fd;
+    int fd;
+    int lock_fd; /* holds the lock; -1: nothing here is this writer's */
+} leat__cache_partial;
+
+/* Has no descriptor yet. Cannot fail. */
+void leat__cache_partial_init(leat__cache_partial *partial);
+
+/*
+ * Makes the directory, or takes over what a killed writer left, and locks it.
+ * LEAT_AGAIN: another process has completed or removed it at the same moment.
+ * Errors: LEAT_ESTATE where another process, or another reader of this one, is
+ * making the cache; LEAT_EINVAL for a path that is something else; LEAT_EIO.
+ * Close it in any case.
+ */
+int leat__cache_partial_open(leat__cache_partial *partial, const char *path);
+
+/* Makes a file in it; one that a killed writer left goes. Errors: LEAT_EIO,
+ * also where somebody has removed or replaced the directory or its lock. */
+int leat__cache_partial_create(const leat__cache_partial *partial,
+                               const char *name, int *fd);
+
+/*
+ * Renames the directory to PATH, once all its names are on disk. `data_fd`: its
+ * file `data`. Errors: LEAT_EIO, also where somebody has removed or replaced
+ * the directory or one of its files.
+ */
+int leat__cache_partial_complete(const leat__cache_partial *partial,
+                                 int data_fd);
+
+/* Removes an unfinished cache. Does nothing without the lock, nor where the
+ * directory has been renamed, removed or replaced. */
+void leat__cache_partial_remove(const leat__cache_partial *partial);
+
+/* Only closes descriptors: it may run in a forked child. */
+void leat__cache_partial_close(leat__cache_partial *partial);
+
+#endif
