@@ -408,8 +408,9 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * PATH.partial while it reads, and renames that to PATH once it has every
  * sample of an epoch; a process that is killed before, or a full disk, leaves
  * no PATH, or the empty directory that was there. Until then another reader
- * that would write is refused (LEAT_ESTATE), and a PATH that no directory can
- * be renamed to, such as "." or a mount point (LEAT_EINVAL). Where PATH is
+ * that would write is refused (LEAT_ESTATE), and so are a PATH that no
+ * directory can be renamed to, such as "." or a mount point, and a PATH.partial
+ * with files that are not of an unfinished cache (LEAT_EINVAL). Where PATH is
  * there at open, samples are views of its map, with random access, also over a
  * stream; it is refused where it was made of another data set or pipeline
  * (LEAT_EINVAL), which the random_seed is part of where something upstream

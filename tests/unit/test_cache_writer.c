@@ -20,6 +20,25 @@
 
 enum { FORKS = 500 };
 
+/* A file of cache_path's name, `name` after it. */
+static void put(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s%s", cache_path, name);
+    FILE *file = fopen(path, "w");
+    ck_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void expect_text(const char *name, const char *text)
+{
+    char path[128], found[32] = "";
+    snprintf(path, sizeof(path), "%s%s", cache_path, name);
+    FILE *file = fopen(path, "r");
+    ck_assert(file && fgets(found, sizeof(found), file));
+    fclose(file);
+    ck_assert_str_eq(found, text);
+}
+
 static void read_some(leat_reader *reader, int n)
 {
     for (int i = 0; i < n; i++)
@@ -297,7 +316,7 @@ END_TEST
 /* A victim, and a link to it or a pipe in the place of what a writer opens. */
 START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
 {
-    static const char *const names[] = {".partial/lock", ".partial/data",
+    static const char *const names[] = {".partial/kept.lock", ".partial/data",
                                         ".partial"};
     leat_reader *reader = NULL;
     char victim[128], place[128], read_back[8] = "";
@@ -309,6 +328,8 @@ START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
             snprintf(place, sizeof(place), "%s.partial", cache_path);
             if (i < 2)
                 ck_assert_int_eq(mkdir(place, 0777), 0);
+            if (i == 1)
+                put(".partial/kept.lock", "");
             snprintf(place, sizeof(place), "%s%s", cache_path, names[i]);
             ck_assert_int_eq(is_pipe  ? mkfifo(place, 0666)
                              : i == 2 ? symlink(cache_root, place)
@@ -331,7 +352,7 @@ START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
     ck_assert(file && fgets(read_back, sizeof(read_back), file));
     ck_assert_str_eq(read_back, "mine");
     fclose(file);
-    snprintf(place, sizeof(place), "%s/lock", cache_root);
+    snprintf(place, sizeof(place), "%s/kept.lock", cache_root);
     ck_assert_int_ne(access(place, F_OK), 0);
 }
 END_TEST
@@ -340,16 +361,121 @@ END_TEST
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 
-static int no_sync; /* why directories cannot be synced; 0: they can */
+static int no_sync;      /* why directories cannot be synced; 0: they can */
+static int kill_at_sync; /* the call that ends the process; 0: none */
 
 int __wrap_fsync(int fd)
 {
     struct stat about;
+    if (kill_at_sync && --kill_at_sync == 0)
+        raise(SIGKILL);
     if (!no_sync || fstat(fd, &about) || !S_ISDIR(about.st_mode))
         return __real_fsync(fd);
     errno = no_sync;
     return -1;
 }
+
+/* Of data, of index, of PATH.partial, and of PATH's parent. */
+enum { SYNCS = 4 };
+
+static void kill_writer_at_sync(int sync)
+{
+    int status;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        kill_at_sync = sync;
+        cache_make(CACHE_SAMPLES);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void expect_refused(const char *what)
+{
+    leat_reader *reader = NULL;
+    int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    ck_assert_int_eq(status, LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), ".partial: ") &&
+                      strstr(leat_last_error(), what),
+                  "%s", leat_last_error());
+}
+
+START_TEST(a_writer_killed_at_its_end_is_followed_by_another)
+{
+    for (int sync = 1; sync <= SYNCS; sync++) {
+        cache_remove_all(cache_path);
+        kill_writer_at_sync(sync);
+        ck_assert_int_eq(cache_is_there(".partial/kept.lock"), sync < SYNCS);
+        ck_assert_int_eq(cache_is_there(".partial/index"),
+                         sync > 1 && sync < SYNCS);
+        ck_assert_int_eq(cache_is_there("/index"), sync == SYNCS);
+        cache_make(CACHE_SAMPLES);
+    }
+}
+END_TEST
+
+/* Before it wrote anything. */
+START_TEST(so_is_one_killed_at_its_beginning)
+{
+    char partial[128];
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    for (int has_lock = 0; has_lock < 2; has_lock++) {
+        cache_remove_all(cache_path);
+        ck_assert_int_eq(mkdir(partial, 0777), 0);
+        if (has_lock)
+            put(".partial/kept.lock", "");
+        cache_make(CACHE_SAMPLES);
+        ck_assert(!cache_is_there("/kept.lock"));
+    }
+}
+END_TEST
+
+/* Whether a lock is there or not. */
+START_TEST(files_of_others_in_its_partial_are_left_alone)
+{
+    static const char *const names[] = {".partial/data", ".partial/index",
+                                        ".partial/lock", ".partial/notes"};
+    char partial[128];
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    for (int i = 0; i < 8; i++) {
+        /* With the lock these two are leat's. */
+        if (i / 4 && i % 4 < 2)
+            continue;
+        ck_assert_int_eq(mkdir(partial, 0777), 0);
+        put(names[i % 4], "mine");
+        if (i / 4)
+            put(".partial/kept.lock", "");
+        expect_refused("holds files");
+        expect_text(names[i % 4], "mine");
+        ck_assert_int_eq(cache_is_there(".partial/kept.lock"), i / 4);
+        cache_remove_all(partial);
+    }
+}
+END_TEST
+
+/* Also one whose writer was killed between the rename and the end. */
+START_TEST(a_complete_cache_whose_name_ends_in_partial_stays)
+{
+    size_t size = strlen(cache_path);
+    for (int is_killed = 0; is_killed < 2; is_killed++) {
+        strcpy(cache_path + size, ".partial");
+        if (is_killed)
+            kill_writer_at_sync(SYNCS);
+        else
+            cache_make(CACHE_SAMPLES);
+        ck_assert_int_eq(cache_is_there("/kept.partial.lock"), is_killed);
+        cache_path[size] = 0;
+        expect_refused("holds files");
+        strcpy(cache_path + size, ".partial");
+        leat_reader_close(cache_open_source(CACHE_SAMPLES));
+        ck_assert_int_eq(cache_source.reads, 0);
+        cache_remove_all(cache_path);
+        cache_path[size] = 0;
+    }
+}
+END_TEST
 
 /* What goes below a writer: its directory, or one of the files. */
 static void lose(const char *name)
@@ -388,7 +514,7 @@ END_TEST
 
 START_TEST(a_writer_whose_files_are_gone_makes_no_cache)
 {
-    static const char *const lost[] = {".partial", ".partial/lock",
+    static const char *const lost[] = {".partial", ".partial/kept.lock",
                                        ".partial/data"};
     for (int i = 0; i < 3; i++) {
         cache_log[0] = 0;
@@ -512,11 +638,11 @@ START_TEST(writers_that_begin_at_once_are_one)
     for (int i = 0; i < RIVALS; i++)
         pthread_create(&thread[i], NULL, rival, pipeline);
     for (int i = 0; i < ROUNDS; i++) {
-        static const char *const names[] = {"/data", "/index", "/lock", ""};
+        static const char *const names[] = {"/data", "/index", ""};
         char name[128];
         pthread_barrier_wait(&round_turns);
         pthread_barrier_wait(&round_turns);
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 3; k++) {
             snprintf(name, sizeof(name), "%s%s", cache_path, names[k]);
             (void)remove(name);
         }
@@ -599,6 +725,10 @@ int main(void)
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
     tcase_add_test(tcase, it_is_made_in_a_directory_that_cannot_be_read);
+    tcase_add_test(tcase, a_writer_killed_at_its_end_is_followed_by_another);
+    tcase_add_test(tcase, so_is_one_killed_at_its_beginning);
+    tcase_add_test(tcase, files_of_others_in_its_partial_are_left_alone);
+    tcase_add_test(tcase, a_complete_cache_whose_name_ends_in_partial_stays);
     tcase_add_test(tcase, a_writer_whose_directory_is_anothers_leaves_it);
     tcase_add_test(tcase, a_writer_whose_files_are_gone_makes_no_cache);
     tcase_add_test(tcase, a_relative_path_outlives_a_change_of_directory);

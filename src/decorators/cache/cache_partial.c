@@ -1,7 +1,17 @@
 /*
- * DESIGN. Before a file is made, removed or renamed, the names have to lead to
- * what the descriptors hold: the user may have removed the directory, and
- * another writer made it again.
+ * DESIGN. A writer that is killed leaves the directory as it is at any moment:
+ *
+ *   nothing in it                    made, and not yet locked
+ *   NAME.lock, maybe data and index  unfinished; both may be cut short
+ *
+ * In both states the next writer takes it over. Without NAME.lock a file is
+ * somebody else's: the user's, or that of a complete cache whose own name ends
+ * in ".partial". A writer that is killed between the rename and the removal of
+ * the lock leaves that in a complete cache, but under the cache's own name.
+ *
+ * Before a file is made, removed or renamed, the names have to lead to what the
+ * descriptors hold: the user may have removed the directory, and another writer
+ * made it again.
  *
  * Descriptors are opened while no other thread forks, as the handler that
  * closes them in a child has to find them noted.
@@ -10,6 +20,7 @@
 #include "base/fork.h"
 #include "decorators/cache/cache_target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -50,11 +61,16 @@ static bool is_own(int at, const char *name, int fd)
            own.st_dev == found.st_dev && own.st_ino == found.st_ino;
 }
 
+static bool is_directory_in_place(const leat__cache_partial *partial)
+{
+    return is_own(partial->parent_fd, partial_name_of(partial), partial->fd);
+}
+
 /* Whether this writer holds the directory of this name. */
 static bool is_in_place(const leat__cache_partial *partial)
 {
-    return is_own(partial->parent_fd, partial_name_of(partial), partial->fd) &&
-           is_own(partial->fd, "lock", partial->lock_fd);
+    return is_directory_in_place(partial) &&
+           is_own(partial->fd, partial->lock, partial->lock_fd);
 }
 
 /* The path without slashes at its end, after which PATH.partial would be in the
@@ -75,7 +91,52 @@ static int set_paths(leat__cache_partial *partial, const char *path)
                           "name, under which it can be made",
                           path);
     partial->name = (size_t)(name - partial->path);
-    return leat__cache_join(partial->partial, partial->path, ".partial");
+    status = leat__cache_join(partial->lock, name, ".lock");
+    return status
+               ? status
+               : leat__cache_join(partial->partial, partial->path, ".partial");
+}
+
+/* LEAT_AGAIN where it is gone already. */
+static int refuse_files(const leat__cache_partial *partial)
+{
+    if (!is_directory_in_place(partial))
+        return LEAT_AGAIN;
+    return leat_error(LEAT_EINVAL,
+                      "%s: it holds files that are not of an unfinished cache; "
+                      "move it away, or name another directory",
+                      partial->partial);
+}
+
+/* Nothing that leat did not write is removed. A writer that was killed left its
+   lock, whatever else it left. */
+static int check_entries(const leat__cache_partial *partial)
+{
+    bool has_lock = false, has_files = false, has_others = false;
+    const struct dirent *entry;
+    int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    if (!directory) {
+        int code = errno;
+        if (fd >= 0)
+            close(fd);
+        return leat__error_system(code, "cannot list %s", partial->partial);
+    }
+    while (errno = 0, (entry = readdir(directory)) != NULL) {
+        const char *name = entry->d_name;
+        if (strcmp(name, partial->lock) == 0)
+            has_lock = true;
+        else if (strcmp(name, "data") == 0 || strcmp(name, "index") == 0)
+            has_files = true;
+        else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+            has_others = true;
+    }
+    int code = errno;
+    closedir(directory);
+    if (code)
+        return leat__error_system(code, "cannot list %s", partial->partial);
+    return has_others || (has_files && !has_lock) ? refuse_files(partial)
+                                                  : LEAT_OK;
 }
 
 /* Makes the directory where there is none, and opens it. */
@@ -88,7 +149,8 @@ static int open_directory(leat__cache_partial *partial)
     int code =
         open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
     const char *name = partial_name_of(partial);
-    if (!code && mkdirat(partial->parent_fd, name, 0777) && errno != EEXIST)
+    bool is_new = !code && !mkdirat(partial->parent_fd, name, 0777);
+    if (!code && !is_new && errno != EEXIST)
         code = errno;
     if (code)
         return leat__error_system(code, "cannot make the directory %s",
@@ -103,7 +165,7 @@ static int open_directory(leat__cache_partial *partial)
                           partial->partial);
     if (code)
         return leat__error_system(code, "cannot open %s", partial->partial);
-    return LEAT_OK;
+    return is_new ? LEAT_OK : check_entries(partial);
 }
 
 /* Through no link, and without waiting at a pipe: another program may have made
@@ -111,18 +173,18 @@ static int open_directory(leat__cache_partial *partial)
 static int open_lock(leat__cache_partial *partial)
 {
     struct stat found;
-    int code = open_at(&partial->lock_fd, partial->fd, "lock",
+    int code = open_at(&partial->lock_fd, partial->fd, partial->lock,
                        O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (code == ENOENT)
         return LEAT_AGAIN;
     if (code && code != ELOOP && code != ENXIO)
-        return leat__error_system(code, "cannot open %s/lock",
-                                  partial->partial);
+        return leat__error_system(code, "cannot open %s/%s", partial->partial,
+                                  partial->lock);
     if (code || fstat(partial->lock_fd, &found) || !S_ISREG(found.st_mode))
         return leat_error(LEAT_EIO,
-                          "%s/lock: expected a regular file; move it away, or "
+                          "%s/%s: expected a regular file; move it away, or "
                           "name another directory for the cache",
-                          partial->partial);
+                          partial->partial, partial->lock);
     return LEAT_OK;
 }
 
@@ -142,10 +204,15 @@ static int lock_directory(const leat__cache_partial *partial)
         int code = errno;
         return code == EWOULDBLOCK
                    ? refuse_busy(partial)
-                   : leat__error_system(code, "cannot lock %s/lock",
-                                        partial->partial);
+                   : leat__error_system(code, "cannot lock %s/%s",
+                                        partial->partial, partial->lock);
     }
-    return is_in_place(partial) ? LEAT_OK : LEAT_AGAIN;
+    if (is_in_place(partial))
+        return LEAT_OK;
+    /* The directory is a complete cache by now, which has no lock. */
+    if (is_own(partial->fd, partial->lock, partial->lock_fd))
+        (void)unlinkat(partial->fd, partial->lock, 0);
+    return LEAT_AGAIN;
 }
 
 static void close_one(int *fd)
@@ -237,12 +304,14 @@ int leat__cache_partial_complete(const leat__cache_partial *partial,
             leat__error_system(errno, "cannot rename %s", partial->partial);
     if (status)
         return status;
-    return sync_directory(partial->parent_fd, partial->path);
+    status = sync_directory(partial->parent_fd, partial->path);
+    (void)unlinkat(partial->fd, partial->lock, 0);
+    return status;
 }
 
 void leat__cache_partial_remove(const leat__cache_partial *partial)
 {
-    static const char *const names[] = {"data", "index", "lock"};
+    const char *const names[] = {"data", "index", partial->lock};
     if (!is_in_place(partial))
         return;
     for (int i = 0; i < 3; i++)

@@ -2,8 +2,10 @@
  * cache_partial.h: PATH.partial, the directory in which a cache is made until
  * it is renamed to PATH.
  *
- * It holds `data`, `index` and `lock`, which is held by the one process that
- * writes, and by none once that has died.
+ * It holds `data`, `index` and NAME.lock, where NAME is the last part of PATH.
+ * The lock is made first and removed last, and a complete cache has none. So
+ * the files beside it are those of an unfinished cache of that name, and all
+ * others are somebody else's.
  */
 #ifndef LEAT_DECORATORS_CACHE_CACHE_PARTIAL_H
 #define LEAT_DECORATORS_CACHE_CACHE_PARTIAL_H
@@ -16,6 +18,7 @@ typedef struct leat__cache_partial {
     leat__cache_path path;    /* what it becomes; for errors */
     leat__cache_path partial; /* what it is until then; for errors */
     size_t name;              /* where the last part begins, of both */
+    leat__cache_path lock;    /* the lock's name */
     int parent_fd;
     int fd;
     int lock_fd; /* holds the lock; -1: nothing here is this writer's */
@@ -28,8 +31,8 @@ void leat__cache_partial_init(leat__cache_partial *partial);
  * Makes the directory, or takes over what a killed writer left, and locks it.
  * LEAT_AGAIN: another process has completed or removed it at the same moment.
  * Errors: LEAT_ESTATE where another process, or another reader of this one, is
- * making the cache; LEAT_EINVAL for a path that is something else; LEAT_EIO.
- * Close it in any case.
+ * making the cache; LEAT_EINVAL for a path that is something else, and for
+ * files of others in the directory; LEAT_EIO. Close it in any case.
  */
 int leat__cache_partial_open(leat__cache_partial *partial, const char *path);
 

@@ -14,8 +14,9 @@ typedef struct leat__cache_writer leat__cache_writer;
 /*
  * Begins to make the directory. Errors: LEAT_ESTATE where another process, or
  * another reader of this one, is making it; LEAT_EINVAL for a path that is
- * something else; LEAT_EIO; LEAT_ENOMEM. LEAT_AGAIN: another process has
- * completed or removed it at the same moment.
+ * something else, and for files of others in PATH.partial; LEAT_EIO;
+ * LEAT_ENOMEM. LEAT_AGAIN: another process has completed or removed it at the
+ * same moment.
  */
 int leat__cache_writer_create(leat__cache_writer **out, const char *path,
                               const leat_token *identity);
