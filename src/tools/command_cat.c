@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct cat_options {
     int64_t skip;
@@ -340,8 +339,5 @@ int command_cat(int argc, char **argv)
     };
     char **arguments = option_parse(&usage, argc, argv);
     interrupt_catch_opening();
-    /* A write may wait for a reader of the output; without this, the limit ends
-     * it. */
-    (void)interrupt_end(STDOUT_FILENO);
     return cat_pipeline(&options, arguments[0]);
 }

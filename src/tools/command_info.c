@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { NAMED_BAD = 5 };
 
@@ -388,7 +387,6 @@ int command_info(int argc, char **argv)
     };
     char **arguments = option_parse(&usage, argc, argv);
     interrupt_catch_opening();
-    (void)interrupt_end(STDOUT_FILENO); /* without it, the limit ends a write */
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();

@@ -127,6 +127,7 @@ static int write_sheet(struct show *show, void (*draw)(struct show *show))
                                       : "the first";
     draw(show);
     write_title(show, which);
+    interrupt_catch();
     output_require(contact_sheet_save(&show->sheet, show->out));
     int status = report(show);
     if (!status)
@@ -240,7 +241,10 @@ int command_show(int argc, char **argv)
     show.source = database ? database : asked->net ? asked->net : asked->reader;
     show.records = database ? 0 : -1;
     show.count = show.count ? show.count : 60;
-    interrupt_catch();
+    if (database)
+        interrupt_catch();
+    else
+        interrupt_catch_opening();
     check_out(&show, database ? database : "");
     int status = write_sheet(&show, database ? show_database : show_layer);
     free(show.cell);

@@ -97,6 +97,7 @@ void interrupt_catch(void)
         pipe.sa_handler == handle_signal)
         signal(SIGPIPE, SIG_DFL);
     is_opening = 0;
+    (void)interrupt_end(STDOUT_FILENO);
     catch_signals(signals, 3);
 }
 
@@ -115,7 +116,7 @@ int interrupt_check(void)
 int interrupt_end(int fd)
 {
     int i = 0;
-    while (i < MOST_ENDED && ended[i])
+    while (i < MOST_ENDED && ended[i] && ended[i] != fd + 1)
         i++;
     if (nothing < 0)
         nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -182,6 +183,7 @@ void interrupt_catch_opening(void)
     if (!watched_for)
         return;
     is_opening = 1;
+    (void)interrupt_end(STDOUT_FILENO);
     catch_signals(signals, 4);
 }
 

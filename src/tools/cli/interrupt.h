@@ -8,10 +8,11 @@
 #include <stdbool.h>
 
 /*
- * From now on the first of these signals sets the flag, and one more than half
- * a second later kills. SIGHUP stays ignored where it was, as under nohup. Call
- * it once there is something to clean up: a layer's setup may wait for a pipe,
- * which only a signal that kills ends.
+ * From now on the first of these signals sets the flag and ends stdout, whose
+ * reader a write may wait for; one more than half a second later kills. SIGHUP
+ * stays ignored where it was, as under nohup. Call it once there is something
+ * to clean up: a layer's setup may wait for a pipe, which only a signal that
+ * kills ends.
  */
 void interrupt_catch(void);
 

@@ -98,9 +98,11 @@ void output_exit(int status)
 {
     cleanup_run();
     interrupt_obey();
-    /* A full disk shows only when the buffer is written; an answer that did not
-       arrive is none. */
-    if (output_flush() && status <= EXIT_FOUND)
+    /* A full disk shows only when the buffer is written, and a signal may end
+       the write; an answer that did not arrive is none. */
+    int flushed = output_flush();
+    interrupt_obey();
+    if (flushed && status <= EXIT_FOUND)
         status = message_last_error();
     if (atomic_load(&lacks_json) && status <= EXIT_FOUND)
         status = message_error("out of memory: the output is not complete");
