@@ -224,8 +224,8 @@ static int columns_work(leat__sample_map *map, leat__map_state *state,
 static const leat__map_kind columns_kind = {.name = "columns",
                                             .work = columns_work};
 
-/* "float32" or "float32*784" */
-static int parse_type(column *to, const char *text)
+/* "float32" or "float32*784"; errors quote it as `given`. */
+static int parse_type(column *to, const char *text, const char *given)
 {
     char name[16];
     size_t size = strcspn(text, "* \t");
@@ -239,18 +239,18 @@ static int parse_type(column *to, const char *text)
             return leat_error(LEAT_EINVAL,
                               "'%s': expected 1 to %d columns, such as "
                               "float32*784",
-                              text, (int)COLUMNS_MAX);
+                              given, (int)COLUMNS_MAX);
     }
     snprintf(name, sizeof(name), "%.*s", (int)size, text);
     if (strchr(text, '['))
         return leat_error(LEAT_EINVAL,
                           "'%s': expected TYPE or TYPE*N: each line has as "
                           "many columns",
-                          text);
+                          given);
     int status = leat_dtype_parse(&to->dtype, name);
     if (!status && to->dtype == LEAT_BYTES && !to->is_scalar)
         status = leat_error(LEAT_EINVAL,
-                            "'%s': a field of bytes is a single column", text);
+                            "'%s': a field of bytes is a single column", given);
     return status;
 }
 
@@ -267,14 +267,14 @@ static int add_column(columns_reader *columns, const char *pair)
         char skipped[LEAT__FIELD_NAME_MAX + 8];
         to->is_skipped = true;
         snprintf(skipped, sizeof(skipped), "uint8%s", to->name + 1);
-        return parse_type(to, skipped);
+        return parse_type(to, skipped, pair);
     }
     if (!status && !type)
         status =
             leat_error(LEAT_EINVAL,
                        "'%s': expected NAME=TYPE, or _ to skip a column", pair);
     if (!status)
-        status = parse_type(to, type);
+        status = parse_type(to, type, type);
     columns->nmade += !status;
     return status;
 }

@@ -53,6 +53,16 @@ static int bad_body(const fixed_format *fixed, uint64_t body)
         (unsigned long long)body, (unsigned long long)fixed->record);
 }
 
+static int too_short(const fixed_format *fixed, uint64_t size)
+{
+    return leat_error(LEAT_EFORMAT,
+                      "the header (%llu bytes) and footer (%llu bytes) are "
+                      "more than the file, of %llu bytes",
+                      (unsigned long long)fixed->header,
+                      (unsigned long long)fixed->footer,
+                      (unsigned long long)size);
+}
+
 static int fixed_begin(leat__record_format *format,
                        const leat__record_window *window, uint64_t size,
                        leat__record_file *out)
@@ -64,12 +74,7 @@ static int fixed_begin(leat__record_format *format,
     if (size == UINT64_MAX)
         return LEAT_OK;
     if (size < around)
-        return leat_error(LEAT_EFORMAT,
-                          "the header (%llu bytes) and footer (%llu bytes) are "
-                          "more than the file, of %llu bytes",
-                          (unsigned long long)fixed->header,
-                          (unsigned long long)fixed->footer,
-                          (unsigned long long)size);
+        return too_short(fixed, size);
     if ((size - around) % fixed->record)
         return bad_body(fixed, size - around);
     out->stride = fixed->record;
@@ -105,8 +110,9 @@ static int fixed_walk(const leat__record_format *format,
         return LEAT_END;
     out[0].offset = walk->offset;
     /* Of the last record, or of the footer, some is missing. */
-    uint64_t all = walk->offset + left - file->first;
-    return bad_body(fixed, all > fixed->footer ? all - fixed->footer : 0);
+    uint64_t size = walk->offset + left, body = size - file->first;
+    return body < fixed->footer ? too_short(fixed, size)
+                                : bad_body(fixed, body - fixed->footer);
 }
 
 static void swap_elements(unsigned char *out, const unsigned char *from,

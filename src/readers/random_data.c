@@ -9,18 +9,14 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/shape.h"
-#include "data/cast.h"
+#include "readers/random_distribution.h"
 
 #include <leat/choice.h>
 #include <leat/decorators.h>
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Elements of one block: one word each, or two. */
-#define BLOCK 4
 
 /* Longest text of all arguments but the name's. */
 #define ARGUMENTS_SIZE 600
@@ -30,10 +26,7 @@ typedef struct random_reader {
     leat_field_spec spec;
     size_t elements;
     size_t bytes;
-    leat_distribution distribution;
-    double low, high; /* of UNIFORM; or mean and deviation */
-    int bits;         /* of a choice of a float */
-    uint64_t range;   /* of UNIFORM integers, from `low` on; 0: 2^64 */
+    leat__random_distribution distribution;
     uint64_t seed;
     int64_t count;
     leat_position next; /* used by one caller at a time */
@@ -55,71 +48,18 @@ static int check_running(const random_reader *random)
     return leat_error(LEAT_ECANCELLED, "random: reading was cancelled");
 }
 
-/* In [0, 1), of as many bits as a float has: none is rounded to 1. */
-static double unit(int bits, const uint32_t words[2])
-{
-    uint64_t word = (uint64_t)words[0] << 32 | words[1];
-    return ldexp((double)(word >> (64 - bits)), -bits);
-}
-
-/* Two words each: the two halves of a block. */
-static void make_floats(const random_reader *random, const uint32_t words[4],
-                        double out[2])
-{
-    double u = unit(random->bits, words), v = unit(random->bits, words + 2);
-    if (random->distribution == LEAT_DISTRIBUTION_UNIFORM) {
-        out[0] = random->low + (random->high - random->low) * u;
-        out[1] = random->low + (random->high - random->low) * v;
-        return;
-    }
-    /* Box and Muller's method; 1 - u is not 0. */
-    double radius = random->high * sqrt(-2 * log(1 - u));
-    double angle = 6.283185307179586 * v;
-    out[0] = random->low + radius * cos(angle);
-    out[1] = random->low + radius * sin(angle);
-}
-
-static void make_integers(const random_reader *random, const uint32_t words[4],
-                          int64_t out[2])
-{
-    for (int i = 0; i < 2; i++) {
-        uint64_t choice = random->range == 0
-                              ? (uint64_t)words[2 * i] << 32 | words[2 * i + 1]
-                              : leat_choice_below(words + 2 * i, random->range);
-        out[i] = (int64_t)((uint64_t)(int64_t)random->low + choice);
-    }
-}
-
-/* Bytes of which all values are equally likely need no arithmetic. */
-static bool is_raw(const random_reader *random)
-{
-    return leat_dtype_size(random->spec.dtype) == 1 && random->range == 256;
-}
-
 static void make_values(const random_reader *random, leat_position at, char *to)
 {
+    const leat__random_distribution *distribution = &random->distribution;
     size_t size = leat_dtype_size(random->spec.dtype);
-    size_t per_block = is_raw(random) ? 16 : 2;
-    bool is_integer = !leat__dtype_is_float(random->spec.dtype) &&
-                      random->distribution == LEAT_DISTRIBUTION_UNIFORM;
+    size_t per_block = leat__random_distribution_block(distribution);
     for (size_t i = 0, block = 0; i < random->elements; i += per_block) {
         uint32_t words[4];
-        double floats[2];
-        int64_t integers[2];
         size_t left = random->elements - i;
-        size_t n = left < per_block ? left : per_block;
         leat_choice(random->seed, at.epoch, at.index, (uint32_t)block++, words);
-        if (is_raw(random)) {
-            memcpy(to + i, words, n);
-        } else if (is_integer) {
-            make_integers(random, words, integers);
-            leat__cast(to + i * size, random->spec.dtype, integers, LEAT_INT64,
-                       n);
-        } else {
-            make_floats(random, words, floats);
-            leat__cast(to + i * size, random->spec.dtype, floats, LEAT_FLOAT64,
-                       n);
-        }
+        leat__random_distribution_make(distribution, words,
+                                       left < per_block ? left : per_block,
+                                       to + i * size);
     }
 }
 
@@ -249,93 +189,6 @@ static const leat_reader_ops random_ops = {
     .restore = random_restore,
 };
 
-/* The least value of an integer type, and how many there are; 0: 2^64. */
-static uint64_t range_of(leat_dtype dtype, double *least)
-{
-    unsigned bits = 8 * (unsigned)leat_dtype_size(dtype);
-    bool is_signed = dtype == LEAT_INT8 || dtype == LEAT_INT16 ||
-                     dtype == LEAT_INT32 || dtype == LEAT_INT64;
-    *least = is_signed ? -ldexp(1, (int)bits - 1) : 0;
-    return bits < 64 ? (uint64_t)1 << bits : 0;
-}
-
-static int read_number(const leat_args *args, const char *name, double initial,
-                       double *out)
-{
-    const char *text = leat_args_get(args, name);
-    *out = initial;
-    if (!text ||
-        (leat__decimal_double(text, strlen(text), out) && isfinite(*out)))
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL, "random: %s: expected a number, found '%s'",
-                      name, text);
-}
-
-/* Integers have whole bounds that their type holds. */
-static int set_integers(random_reader *random, double least, uint64_t range)
-{
-    double end = range ? least + (double)range : 0x1p63;
-    if (floor(random->low) != random->low ||
-        floor(random->high) != random->high || random->low < least ||
-        random->high > end || random->low >= random->high)
-        return leat_error(LEAT_EINVAL,
-                          "random: low %g, high %g: expected whole numbers "
-                          "from %g to %g, low below high",
-                          random->low, random->high, least, end);
-    /* Exact, as doubles of whole numbers are multiples of ever larger powers of
-       2; what is 2^64 becomes 0. */
-    double distance = random->high - random->low;
-    random->range = distance < 0x1p64 ? (uint64_t)distance : 0;
-    return LEAT_OK;
-}
-
-static int set_uniform(random_reader *random, const leat_args *args)
-{
-    leat_dtype dtype = random->spec.dtype;
-    bool is_float = leat__dtype_is_float(dtype);
-    double least = 0;
-    uint64_t range = range_of(dtype, &least);
-    double end = range ? least + (double)range : 0x1p63;
-    int status = read_number(args, "low", is_float ? 0 : least, &random->low);
-    if (!status)
-        status = read_number(args, "high", is_float ? 1 : end, &random->high);
-    if (status || !is_float)
-        return status ? status : set_integers(random, least, range);
-    if (random->low <= random->high)
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL,
-                      "random: low %g, high %g: expected low to high",
-                      random->low, random->high);
-}
-
-/* Of the mantissas of floats. */
-static int bits_of(leat_dtype dtype, leat_distribution distribution)
-{
-    bool is_uniform = distribution == LEAT_DISTRIBUTION_UNIFORM;
-    if (is_uniform && dtype == LEAT_FLOAT16)
-        return 11;
-    if (is_uniform && dtype == LEAT_BFLOAT16)
-        return 8;
-    return is_uniform && dtype == LEAT_FLOAT32 ? 24 : 53;
-}
-
-static int set_distribution(random_reader *random, const leat_args *args)
-{
-    random->distribution =
-        (leat_distribution)leat_args_number(args, "distribution");
-    random->bits = bits_of(random->spec.dtype, random->distribution);
-    if (random->distribution == LEAT_DISTRIBUTION_UNIFORM)
-        return set_uniform(random, args);
-    int status = read_number(args, "mean", 0, &random->low);
-    if (!status)
-        status = read_number(args, "deviation", 1, &random->high);
-    if (!status && random->high < 0)
-        status =
-            leat_error(LEAT_EINVAL, "random: deviation %g: expected 0 or more",
-                       random->high);
-    return status;
-}
-
 static int set_shape(random_reader *random, const leat_args *args)
 {
     leat_field_spec *spec = &random->spec;
@@ -381,7 +234,8 @@ static int random_open(const leat_open *open, leat_reader **out)
     random->seed = leat_open_seed(open);
     int status = set_field(random, open->args);
     if (!status)
-        status = set_distribution(random, open->args);
+        status = leat__random_distribution_init(&random->distribution,
+                                                random->spec.dtype, open->args);
     if (status) {
         leat__free(random);
         return status;

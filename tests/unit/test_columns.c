@@ -217,6 +217,8 @@ START_TEST(other_fields_stay_around_the_columns)
     map_fixture_refuses(fields, 3, "columns:a=int33", "no element type");
     map_fixture_refuses(fields, 3, "columns:a=int32*0", "expected 1 to");
     map_fixture_refuses(fields, 3, "columns:a=int32*x", "expected 1 to");
+    map_fixture_refuses(fields, 3, "columns:_*-1,a=int32",
+                        "'_*-1': expected 1 to");
     map_fixture_refuses(fields, 3, "columns:a=bytes*2", "a single column");
     map_fixture_refuses(fields, 3, "columns:_", "0 fields are made");
     map_fixture_refuses(fields, 3, "columns:a=int8,sep=ab", "sep: 'ab'");

@@ -105,6 +105,10 @@ START_TEST(every_length_of_a_compressed_file_is_right_or_refused)
         ck_assert_msg(status == (is_whole ? LEAT_END : LEAT_EFORMAT), "%zu: %s",
                       size, leat_last_error());
         ck_assert_int_eq(good, size < 7 ? 0 : (int)((size - 7) / 3));
+        if (status == LEAT_EFORMAT && size >= 5)
+            ck_assert_ptr_nonnull(
+                strstr(leat_last_error(), size < 7 ? "more than the file"
+                                                   : "not an exact multiple"));
     }
     record_sequence_end();
 }

@@ -1,5 +1,6 @@
 /* Random numbers as samples: what they depend on, and how they are spread. */
 #include "base/memory.h"
+#include "data/cast.h"
 #include "pipeline/pipeline.h"
 #include "support/suite.h"
 
@@ -233,6 +234,12 @@ START_TEST(what_a_type_does_not_hold_is_refused)
         "random:1,dtype=uint8,low=1.5",
         "random:1,dtype=int8,low=3,high=3",
         "random:1,distribution=NORMAL,deviation=-1",
+        "random:1,dtype=float16,high=65505",
+        "random:1,dtype=bfloat16,low=-3.4e38",
+        "random:1,low=-1e39",
+        "random:1,dtype=float64,low=-1e308,high=1e308",
+        "random:1,dtype=float16,distribution=NORMAL,mean=65000,deviation=60",
+        "random:1,distribution=NORMAL,deviation=1e38",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         ck_assert_int_eq(leat_pipeline_parse(&pipeline, bad[i]), LEAT_OK);
@@ -347,6 +354,27 @@ START_TEST(layers_of_one_seed_have_the_same_batches)
 }
 END_TEST
 
+/* And none is infinite. */
+START_TEST(the_greatest_bounds_of_a_type_are_held)
+{
+    static const char *const texts[] = {
+        "random:1,shape=999,dtype=float16,low=-65504,high=65504",
+        "random:1,shape=999,dtype=bfloat16,low=-3.38e38,high=3.38e38",
+        "random:1,shape=999,low=-3.4e38,high=3.4e38",
+        "random:1,shape=999,dtype=float64,low=-8.9e307,high=8.9e307",
+        "random:1,shape=999,dtype=float16,distribution=NORMAL,deviation=7600"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        static double values[999];
+        open_seeded(texts[i], 4);
+        const void *data = read_next();
+        leat__cast(values, LEAT_FLOAT64, data, sample.field[0].dtype, 999);
+        for (int k = 0; k < 999; k++)
+            ck_assert_msg(isfinite(values[k]), "%s: %d", texts[i], k);
+        finish();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("random_data");
@@ -360,6 +388,7 @@ int main(void)
     tcase_add_test(tcase, elements_are_independent);
     tcase_add_test(tcase, constants_are_random_numbers_of_one_value);
     tcase_add_test(tcase, what_a_type_does_not_hold_is_refused);
+    tcase_add_test(tcase, the_greatest_bounds_of_a_type_are_held);
     tcase_add_test(tcase, text_and_code_make_equal_pipelines);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, an_endless_one_counts_and_is_cancelled);

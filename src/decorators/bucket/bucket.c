@@ -52,16 +52,17 @@ static int count_list(const leat_args *args, const char *name)
     return n;
 }
 
-/* The number at an element of the list `name`. */
+/* The number at an element of the list `name`; `also`: what else is expected.
+ */
 static int read_number(const char *text, const char *name, int64_t min,
-                       int64_t max, int64_t *out)
+                       int64_t max, const char *also, int64_t *out)
 {
     if (leat__decimal_quantity(text, false, out) && *out >= min && *out <= max)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
-                      "bucket: %s: expected whole numbers from %lld on, and "
-                      "bounds that ascend, found '%s'",
-                      name, (long long)min, text);
+                      "bucket: %s: expected whole numbers from %lld to %lld%s, "
+                      "found '%s'",
+                      name, (long long)min, (long long)max, also, text);
 }
 
 /* Buckets of bounds and sizes; `*most` is the greatest size. */
@@ -79,10 +80,10 @@ static int read_buckets(const leat_args *args, int n, leat__bucket buckets[],
                           sizes, n);
     *most = LEAT__BUCKET_INPUT;
     for (int i = 0; i < n && !status; i++) {
-        status = read_number(batch, "batch", 1, LEAT__GROUP_MAX, &size);
+        status = read_number(batch, "batch", 1, LEAT__GROUP_MAX, "", &size);
         if (!status && i < bounds)
-            status =
-                read_number(at, "bounds", bound + 1, INT64_MAX / 2, &bound);
+            status = read_number(at, "bounds", bound + 1, INT64_MAX / 2,
+                                 ", which ascend", &bound);
         if (status)
             return status;
         if (i < bounds)
