@@ -150,7 +150,8 @@ LEAT_API int leat_data_layer_count(const leat_data_layer *layer, int64_t *n);
  * The number stays until restore. It is prefetch + 1, fewer where max_memory
  * leaves no room for them, and with LEAT_PREFETCH_AUTO the most that there may
  * ever be, of which the last may never be used.
- * Errors: LEAT_ESTATE before setup. Thread safety: one caller a layer.
+ * Errors: LEAT_ESTATE before setup and after a restore that failed. Thread
+ * safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_slots(const leat_data_layer *layer);
 

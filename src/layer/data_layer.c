@@ -166,8 +166,9 @@ int leat_data_layer_slots(const leat_data_layer *layer)
     if (status)
         return status;
     if (!layer->group->prefetcher)
-        return leat_error(LEAT_ESTATE, "%s: no slots before setup",
-                          layer->name);
+        return leat_error(LEAT_ESTATE, "%s: no slots %s", layer->name,
+                          layer->group->ntop > 0 ? "after a restore that failed"
+                                                 : "before setup");
     return leat__prefetcher_slots(layer->group->prefetcher, layer->number);
 }
 

@@ -433,6 +433,10 @@ START_TEST(a_restore_that_finds_no_memory_is_an_error)
         int status = n < 0 ? LEAT_OK : leat_data_layer_restore(layer, &token);
         is_over = leat__alloc_fail_own(-1) >= 0;
         ck_assert_int_eq(status, is_over || n < 0 ? LEAT_OK : LEAT_ENOMEM);
+        if (status && leat_data_layer_slots(layer) < 0)
+            ck_assert_ptr_nonnull(strstr(leat_last_error(),
+                                         "no slots after a restore that "
+                                         "failed"));
         if (status)
             ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
         ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
