@@ -17,8 +17,10 @@
  * A record that is damaged is LEAT_EDATA where the next one can be found, else
  * reading ends with LEAT_EFORMAT; both name file, record and byte. A mapped
  * file whose size or time of modification changes is LEAT_EIO when it is next
- * begun or indexed. A file must not be shortened while it is mapped: the access
- * to a page that is gone raises SIGBUS, as it does for every map.
+ * begun or indexed, when a record of it is first read by its index in another
+ * epoch, and in the place of both errors above. A file must not be shortened
+ * while it is mapped: the access to a page that is gone raises SIGBUS, as it
+ * does for every map.
  */
 #ifndef LEAT_FILES_H
 #define LEAT_FILES_H

@@ -96,14 +96,23 @@ static int text_walk(const leat__record_format *format,
     return status;
 }
 
-/* The bytes of a line without its end. */
-static size_t content(const unsigned char *line, size_t size)
+/* Takes a line's end off its size. False: it has none, and the file goes on. */
+static inline bool cut_end(const leat__record_window *window, uint64_t at,
+                           uint64_t *size)
 {
-    if (size > 0 && line[size - 1] == '\n') {
-        size--;
-        size -= size > 0 && line[size - 1] == '\r';
-    }
-    return size;
+    const unsigned char *line = window->bytes + at;
+    if (*size == 0 || line[*size - 1] != '\n')
+        return at + *size == window->size;
+    --*size;
+    *size -= *size > 0 && line[*size - 1] == '\r';
+    return true;
+}
+
+/* The file is not the one that was indexed. */
+__attribute__((cold)) static int torn(void)
+{
+    return leat_error(LEAT_EDATA, "the line has changed since it was indexed: "
+                                  "its ends are elsewhere");
 }
 
 static inline int read_line(const text_format *text,
@@ -127,7 +136,9 @@ static inline int read_line(const text_format *text,
     } else if (size > text->max_line) {
         return too_long(text);
     }
-    return leat__record_append_bytes(sample, line, content(line, (size_t)size));
+    if ((at > 0 && line[-1] != '\n') || !cut_end(window, at, &size))
+        return torn();
+    return leat__record_append_bytes(sample, line, (size_t)size);
 }
 
 static int text_read(const leat__record_format *format,

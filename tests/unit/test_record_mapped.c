@@ -257,6 +257,47 @@ START_TEST(a_file_that_changes_is_an_error_when_it_is_begun)
 }
 END_TEST
 
+START_TEST(a_file_that_changed_is_an_error_by_index_in_each_later_epoch)
+{
+    leat_reader *reader = record_reader_open(text);
+    int got;
+    for (int epoch = 0; epoch < 4; epoch++) {
+        const leat_position at[] = {{epoch, 7}, {epoch, 307}, {epoch, 8}};
+        int expected = epoch == 0 ? LEAT_OK : LEAT_EIO;
+        ck_assert_int_eq(leat_reader_read_at(reader, at, out, 3, &got),
+                         expected);
+        ck_assert_int_eq(got, expected ? 1 : 3);
+        ck_assert(is_record(out[0], 7));
+        if (expected)
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), path[2]));
+        /* Its records are as they were, and its time is not. */
+        ck_assert_int_eq(utimensat(AT_FDCWD, path[2], NULL, 0), 0);
+    }
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_bad_record_of_a_file_that_changed_is_the_files_error)
+{
+    const leat_position at = {0, 307};
+    leat_reader *reader = record_reader_open(text);
+    int got;
+    ck_assert_int_eq(leat_reader_read_at(reader, &at, out, 1, &got), LEAT_OK);
+    file.size = 0;
+    for (int i = 300; i < RECORDS; i++)
+        add_record(i);
+    memset(file.bytes, 255, file.size);
+    record_bytes_write(&file, path[2]);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_reader_read_at(reader, &at, out, 1, &got),
+                         LEAT_EIO);
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), "changed while it was read"));
+    }
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(what_is_no_file_is_refused)
 {
     leat_reader *reader;
@@ -416,6 +457,10 @@ int main(void)
     tcase_add_test(tcase, threads_read_at_random_beside_a_walk);
     tcase_add_test(tcase, a_token_knows_its_files_wherever_they_are);
     tcase_add_test(tcase, a_file_that_changes_is_an_error_when_it_is_begun);
+    tcase_add_test(
+        tcase, a_file_that_changed_is_an_error_by_index_in_each_later_epoch);
+    tcase_add_test(tcase,
+                   a_bad_record_of_a_file_that_changed_is_the_files_error);
     tcase_add_test(tcase, what_is_no_file_is_refused);
     tcase_add_test(tcase, every_failing_allocation_is_survived);
     tcase_add_test(tcase, nothing_is_allocated_once_it_runs);

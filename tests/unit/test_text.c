@@ -371,6 +371,87 @@ START_TEST(a_token_of_other_files_is_refused)
 }
 END_TEST
 
+#define FILE_BYTES 1000
+
+/* A file of lines of so many bytes, over what is there, an hour old or new. */
+static void write_lines(size_t size, int is_old)
+{
+    char text[FILE_BYTES];
+    struct timespec times[2];
+    memset(text, 'x', sizeof(text));
+    for (size_t end = size; end <= sizeof(text); end += size)
+        text[end - 1] = '\n';
+    record_sequence_write("lines", text, sizeof(text));
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= times[0].tv_sec % 86400 + (is_old ? 3600 : 0);
+    times[0].tv_nsec = 0;
+    times[1] = times[0];
+    ck_assert_int_eq(utimensat(AT_FDCWD, "lines", times, 0), 0);
+}
+
+static leat_reader *open_reader(const char *text)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
+static const char *const ways_to_read[] = {
+    "text:lines", "text:lines | shuffle",
+    "text:lines | repeat:1 | shard:1,0 | shuffle"};
+
+START_TEST(a_file_that_changes_is_an_error_in_the_next_epoch)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    write_lines(10, 1);
+    leat_reader *reader = open_reader(ways_to_read[_i]);
+    for (int i = 0; i < FILE_BYTES / 10; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_uint_eq(sample.field[0].bytes, 9);
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    write_lines(10, 0);
+    int status = leat_reader_seek(reader, (leat_position){1, 0}, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (!status)
+            status = leat_reader_next(reader, &sample);
+        ck_assert_int_eq(status, LEAT_EIO);
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), "lines: changed while it was read"));
+        status = LEAT_OK;
+    }
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+/* Lines of 20 bytes where there were two of 10; what shows is the error of the
+   file, and the line's alone where the time is the same. */
+START_TEST(no_line_is_torn_by_a_file_that_changes)
+{
+    const int is_old = _i;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    write_lines(10, 1);
+    leat_reader *reader = open_reader("text:lines | shuffle");
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    write_lines(20, is_old);
+    for (int i = 1; i < FILE_BYTES / 10; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample),
+                         is_old ? LEAT_EDATA : LEAT_EIO);
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(),
+                   is_old ? "its ends are elsewhere" : "changed while"));
+    }
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("text");
@@ -390,6 +471,10 @@ int main(void)
     tcase_add_test(tests, cancel_wakes_a_reader_of_a_silent_pipe);
     tcase_add_test(tests, a_line_in_small_pieces_is_searched_once);
     tcase_add_test(tests, a_token_of_other_files_is_refused);
+    tcase_add_loop_test(tests,
+                        a_file_that_changes_is_an_error_in_the_next_epoch, 0,
+                        LENGTH(ways_to_read));
+    tcase_add_loop_test(tests, no_line_is_torn_by_a_file_that_changes, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -41,6 +41,7 @@ static int open_file(leat__record_source *source, const char *path,
     if (status)
         return status;
     source->modified = leat__file_modified(&about);
+    atomic_init(&source->entered, -1);
     status = begin_file(source, format);
     if (status)
         leat__mapped_file_close(&source->map);
@@ -83,14 +84,6 @@ void leat__record_files_close(leat__record_files *files)
     leat__free(files->source);
 }
 
-int leat__record_source_blame(const leat__record_source *source, int64_t record,
-                              uint64_t offset, int status)
-{
-    return leat__error_context(status, "%s: record %lld at byte %llu",
-                               source->map.name, (long long)record,
-                               (unsigned long long)offset);
-}
-
 int leat__record_source_check(const leat__record_source *source)
 {
     const leat__mapped_file *map = &source->map;
@@ -107,6 +100,27 @@ int leat__record_source_check(const leat__record_source *source)
                       "%s: changed while it was read: it had %zu bytes, and "
                       "has %lld now; open it again",
                       map->name, map->size, (long long)found.st_size);
+}
+
+int leat__record_source_blame(const leat__record_source *source, int64_t record,
+                              uint64_t offset, int status)
+{
+    if ((status == LEAT_EDATA || status == LEAT_EFORMAT) &&
+        leat__record_source_check(source) != LEAT_OK)
+        return LEAT_EIO;
+    return leat__error_context(status, "%s: record %lld at byte %llu",
+                               source->map.name, (long long)record,
+                               (unsigned long long)offset);
+}
+
+int leat__record_source_await(const leat__record_source *source,
+                              const leat__record_span record[], int n)
+{
+    leat__span span[LEAT__RECORD_AWAIT_MAX];
+    for (int i = 0; i < n; i++)
+        span[i] =
+            (leat__span){(size_t)record[i].offset, (size_t)record[i].size};
+    return leat__mapped_file_await(&source->map, span, n);
 }
 
 int leat__record_files_find(const leat__record_files *files, uint64_t at)

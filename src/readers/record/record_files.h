@@ -2,13 +2,15 @@
  * record_files.h: several mapped files, whose records are read as one sequence.
  *
  * Their bytes are numbered as if the files were one after the other. Immutable
- * once open; any threads.
+ * once open, but for what is atomic; any threads.
  */
 #ifndef LEAT_READERS_RECORD_FILES_H
 #define LEAT_READERS_RECORD_FILES_H
 
 #include "readers/mapped_file.h"
 #include "readers/record/record_format.h"
+
+#include <stdatomic.h>
 
 /* An address of a record, in 8 bytes: file and offset. */
 #define LEAT__RECORD_OFFSET_BITS 48
@@ -32,8 +34,9 @@ static inline uint64_t leat__record_address_offset(uint64_t address)
 typedef struct leat__record_source {
     leat__mapped_file map; /* its name is the path, borrowed */
     leat__record_file file;
-    int64_t modified; /* nanoseconds, at opening */
-    uint64_t begin;   /* of its first byte, over all files */
+    int64_t modified;            /* nanoseconds, at opening */
+    uint64_t begin;              /* of its first byte, over all files */
+    atomic_int_fast64_t entered; /* the epoch read by index last; -1: none */
 } leat__record_source;
 
 typedef struct leat__record_files {
@@ -62,13 +65,40 @@ leat__record_source_window(const leat__record_source *source)
                                  source->map.size, 0, true};
 }
 
-/* Names file, record and byte before the error's line. Returns `status`. */
+/*
+ * Names file, record and byte before the error's line, and returns `status`.
+ * Where the file has changed, that is the error: leat__record_source_check's.
+ */
 int leat__record_source_blame(const leat__record_source *source, int64_t record,
                               uint64_t offset, int status);
 
 /* LEAT_EIO if the file's size or time of modification is another than when it
  * was opened. */
 int leat__record_source_check(const leat__record_source *source);
+
+/*
+ * Before records are read by index: leat__record_source_check where others of
+ * the file were read in another epoch last. It is a system call, which takes
+ * longer than most records.
+ */
+static inline int leat__record_source_enter(leat__record_source *source,
+                                            int64_t epoch)
+{
+    if (atomic_load_explicit(&source->entered, memory_order_relaxed) == epoch)
+        return LEAT_OK;
+    int status = leat__record_source_check(source);
+    if (!status)
+        atomic_store_explicit(&source->entered, epoch, memory_order_relaxed);
+    return status;
+}
+
+/* The most records of one call. */
+#define LEAT__RECORD_AWAIT_MAX 32
+
+/* Has the records in memory, so that nobody blocks on them. Errors: LEAT_EIO.
+ */
+int leat__record_source_await(const leat__record_source *source,
+                              const leat__record_span record[], int n);
 
 /* The file that byte `at` is in, below files->bytes. */
 int leat__record_files_find(const leat__record_files *files, uint64_t at);

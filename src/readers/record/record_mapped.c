@@ -21,9 +21,6 @@
 
 #include <pthread.h>
 
-/* The most records that one call of next awaits. */
-#define AWAITED_MAX 32
-
 /* The most records that one call of a format's `read` reads, but for next. */
 #define READ_MAX 64
 
@@ -93,18 +90,6 @@ static int read_records(const mapped_reader *mapped, int file,
                   : LEAT_OK;
 }
 
-/* So that nobody blocks on the records that the walk has reached. */
-static int await(const mapped_reader *mapped, const leat__record_step *step)
-{
-    const leat__record_source *source =
-        &mapped->files.source[mapped->cursor.file];
-    leat__span spans[AWAITED_MAX];
-    for (int i = 0; i < step->n; i++)
-        spans[i] = (leat__span){(size_t)step->span[i].offset,
-                                (size_t)step->span[i].size};
-    return leat__mapped_file_await(&source->map, spans, step->n);
-}
-
 static void defer(const mapped_reader *mapped, const leat__record_step *step,
                   leat_sample *const out[])
 {
@@ -139,7 +124,8 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
         return status;
     leat__record_ahead_follow(&mapped->ahead,
                               leat__record_cursor_bytes(&mapped->cursor));
-    int most = mapped->ahead.is_cold ? AWAITED_MAX : LEAT__RECORD_STEP_MAX;
+    int most =
+        mapped->ahead.is_cold ? LEAT__RECORD_AWAIT_MAX : LEAT__RECORD_STEP_MAX;
     status =
         leat__record_cursor_step(&mapped->cursor, n < most ? n : most, &step);
     if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
@@ -148,7 +134,8 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
         return name_step(mapped, &step, status);
     }
     if (!status && mapped->ahead.is_cold)
-        status = await(mapped, &step);
+        status = leat__record_source_await(
+            &mapped->files.source[mapped->cursor.file], step.span, step.n);
     if (status)
         return status;
     if (!mapped->format->defers)
@@ -245,8 +232,8 @@ log_unused_drop_behind(mapped_reader *mapped)
 }
 
 /*
- * Where the first of `n` records are that lie in one file: their first bytes
- * come while the others are looked up. Returns how many they are.
+ * Where the first of `n` records are that lie in one file, in one epoch: their
+ * first bytes come while the others are looked up. Returns how many they are.
  */
 static int find_records(const mapped_reader *mapped,
                         const leat__record_index *index,
@@ -257,7 +244,9 @@ static int find_records(const mapped_reader *mapped,
     const unsigned char *base = mapped->files.source[*file].map.base;
     int64_t first = index->first[*file], end = index->first[*file + 1];
     int i = 0;
-    for (; i < n && at[i].index >= first && at[i].index < end; i++) {
+    for (; i < n && at[i].index >= first && at[i].index < end &&
+           at[i].epoch == at[0].epoch;
+         i++) {
         out[i]->from.record = at[i].index - first;
         span[i] = leat__record_index_span(index, *file, out[i]->from.record);
         __builtin_prefetch(base + span[i].offset);
@@ -287,6 +276,10 @@ static int mapped_read_at(leat_reader *reader, const leat_position at[],
         int file, done;
         int k = find_records(mapped, index, at + *got, out + *got, n - *got,
                              &file, span);
+        status = leat__record_source_enter(&mapped->files.source[file],
+                                           at[*got].epoch);
+        if (status)
+            break;
         status = read_records(mapped, file, span, out + *got, k, &done);
         *got += done;
     }
