@@ -51,7 +51,8 @@ typedef enum leat_file_index {
     LEAT_FILE_INDEX_MEMORY = 0, /* in memory, 8 bytes a record, made at need */
     LEAT_FILE_INDEX_KEEP = 1    /* in .NAME.leat-index beside each file as well,
                                    for the next reader; made again where the file
-                                   has another size or time of modification */
+                                   has another size or time of modification, and
+                                   not kept where that is yet to come */
 } leat_file_index;
 
 /**

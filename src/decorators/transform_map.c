@@ -12,7 +12,7 @@
 #include "decorators/argument_text.h"
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
-#include "readers/file_list.h"
+#include "readers/file_version.h"
 
 #include <leat/choice.h>
 #include <leat/decorators.h>

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "readers/file_version.h"
 
 #include <errno.h>
 #include <glob.h>

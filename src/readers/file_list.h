@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 /* The help of an argument that is added by leat__file_list_add. */
 #define LEAT__FILE_LIST_HELP                                                   \
@@ -40,19 +39,8 @@ int leat__file_list_add(leat__file_list *list, const char *text);
 int leat__file_list_parse(leat__file_list *list, const char *name,
                           const char *bytes, size_t size);
 
-/* A file's time of modification, in nanoseconds. */
-static inline int64_t leat__file_modified(const struct stat *about)
-{
-    return (int64_t)about->st_mtim.tv_sec * 1000000000 + about->st_mtim.tv_nsec;
-}
-
-/* Adds a file's time of modification to a hash of several. */
-static inline uint64_t leat__file_hash_modified(uint64_t hash, int64_t modified)
-{
-    return ((hash + 1) ^ (uint64_t)modified) * 0x100000001b3u;
-}
-
-/* Adds those that the regular files of a list have now. */
+/* Adds the times of modification that the regular files of a list have now to a
+ * hash of several. */
 uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list);
 
 /* Those of all positional arguments. The list is empty after an error. */

@@ -116,6 +116,44 @@ START_TEST(a_file_just_written_keeps_no_index)
 }
 END_TEST
 
+static char warning[256];
+
+static void note_warning(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    if (level == LEAT_LOG_WARNING)
+        snprintf(warning, sizeof(warning), "%s", line);
+}
+
+/* Seconds that nanoseconds in 64 bits do not reach, on either side. */
+START_TEST(a_file_of_any_time_has_its_index_kept_if_it_is_past)
+{
+    static const struct {
+        time_t seconds;
+        int is_past;
+    } cases[] = {
+        {99999999999, 0}, {9223372036, 0}, {-9223372037, 1}, {-99999999999, 1}};
+    leat_log_set(note_warning, NULL, LEAT_LOG_WARNING);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct timespec times[2] = {{cases[i].seconds, 999999999},
+                                          {cases[i].seconds, 999999999}};
+        struct stat found;
+        write_records(50, 10);
+        ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+        ck_assert_int_eq(stat(path, &found), 0);
+        if (found.st_mtim.tv_sec != cases[i].seconds)
+            continue; /* the file system has no such times */
+        warning[0] = 0;
+        ck_assert_int_eq(count_records(), 50);
+        ck_assert_int_eq(kept_inode() != 0, cases[i].is_past);
+        ck_assert_int_eq(strstr(warning, "yet to come") != NULL,
+                         !cases[i].is_past);
+        (void)remove(kept);
+    }
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+}
+END_TEST
+
 START_TEST(every_damaged_byte_makes_it_anew)
 {
     unsigned char whole[56 + 8 * 5];
@@ -255,6 +293,7 @@ int main(void)
     tcase_add_test(tcase, an_index_is_kept_and_used_again);
     tcase_add_test(tcase, a_stale_index_is_made_again);
     tcase_add_test(tcase, a_file_just_written_keeps_no_index);
+    tcase_add_test(tcase, a_file_of_any_time_has_its_index_kept_if_it_is_past);
     tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);

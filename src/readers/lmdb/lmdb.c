@@ -6,7 +6,7 @@
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "readers/file_list.h"
+#include "readers/file_version.h"
 #include "readers/lmdb/lmdb_in_order.h"
 #include "readers/lmdb/lmdb_random_access.h"
 #include "readers/lmdb/lmdb_reader.h"

@@ -1,7 +1,7 @@
 #include "readers/record/record_files.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "readers/file_list.h"
+#include "readers/file_version.h"
 
 #include <errno.h>
 #include <sys/stat.h>

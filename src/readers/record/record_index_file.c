@@ -119,10 +119,15 @@ bool leat__record_index_load(const leat__record_source *source,
 
 static bool is_settled(const leat__record_source *source)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return source->modified <
-           (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - SETTLED;
+    struct timespec clock;
+    clock_gettime(CLOCK_REALTIME, &clock);
+    int64_t now = (int64_t)clock.tv_sec * 1000000000 + clock.tv_nsec;
+    if (source->modified > now)
+        leat__log(LEAT_LOG_WARNING,
+                  "%s: its index is not kept: its time of modification is yet "
+                  "to come",
+                  source->map.name);
+    return source->modified < now - SETTLED;
 }
 
 static int keep(const char *path, const leat__record_source *source,

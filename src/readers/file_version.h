@@ -1,0 +1,25 @@
+/* file_version.h: what shows that a file was written since. */
+#ifndef LEAT_READERS_FILE_VERSION_H
+#define LEAT_READERS_FILE_VERSION_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* A file's time of modification, in nanoseconds; before 1677 and after 2262 the
+ * first and the last that there is. */
+static inline int64_t leat__file_modified(const struct stat *about)
+{
+    int64_t seconds = about->st_mtim.tv_sec, time;
+    if (__builtin_mul_overflow(seconds, 1000000000, &time) ||
+        __builtin_add_overflow(time, about->st_mtim.tv_nsec, &time))
+        return seconds < 0 ? INT64_MIN : INT64_MAX;
+    return time;
+}
+
+/* Adds a file's time of modification to a hash of several. */
+static inline uint64_t leat__file_hash_modified(uint64_t hash, int64_t modified)
+{
+    return ((hash + 1) ^ (uint64_t)modified) * 0x100000001b3u;
+}
+
+#endif
