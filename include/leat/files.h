@@ -18,7 +18,8 @@
  * reading ends with LEAT_EFORMAT; both name file, record and byte. A mapped
  * file whose size or time of modification changes is LEAT_EIO when it is next
  * begun or indexed, when a record of it is first read by its index in another
- * epoch, and in the place of both errors above. A file must not be shortened
+ * epoch, and in the place of both errors above; so is any other file that has
+ * changed when another epoch opens it. A file must not be shortened
  * while it is mapped: the access to a page that is gone raises SIGBUS, as it
  * does for every map.
  */

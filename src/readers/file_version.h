@@ -1,4 +1,7 @@
-/* file_version.h: what shows that a file was written since. */
+/*
+ * file_version.h: what shows that a file was written since it was opened: its
+ * size and time of modification.
+ */
 #ifndef LEAT_READERS_FILE_VERSION_H
 #define LEAT_READERS_FILE_VERSION_H
 
@@ -21,5 +24,19 @@ static inline uint64_t leat__file_hash_modified(uint64_t hash, int64_t modified)
 {
     return ((hash + 1) ^ (uint64_t)modified) * 0x100000001b3u;
 }
+
+typedef struct leat__file_version {
+    int64_t size;
+    int64_t modified; /* nanoseconds */
+} leat__file_version;
+
+static inline leat__file_version leat__file_version_of(const struct stat *about)
+{
+    return (leat__file_version){about->st_size, leat__file_modified(about)};
+}
+
+/* LEAT_EIO if the file `name` is another than when it was opened. */
+int leat__file_version_check(leat__file_version opened, leat__file_version now,
+                             const char *name);
 
 #endif

@@ -426,15 +426,15 @@ START_TEST(standard_input_has_one_reader)
 {
     leat__byte_stream first, second;
     int ends[2];
-    int64_t size;
+    leat__file_version version;
     ck_assert_int_eq(pipe(ends), 0);
     ck_assert_int_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
     ck_assert_int_eq(write(ends[1], "hello", 5), 5);
     close(ends[1]);
     leat__byte_stream_init(&first, LIMIT, NULL);
     leat__byte_stream_init(&second, LIMIT, NULL);
-    ck_assert_int_eq(leat__byte_source_check("-", &size), LEAT_OK);
-    ck_assert_int_eq(size, -1);
+    ck_assert_int_eq(leat__byte_source_check("-", &version), LEAT_OK);
+    ck_assert_int_eq(version.size, -1);
     ck_assert_int_eq(
         leat__byte_stream_open(&first, "-", LEAT__COMPRESSION_AUTO), LEAT_OK);
     ck_assert_int_eq(
@@ -454,16 +454,16 @@ END_TEST
 START_TEST(what_is_no_file_is_refused)
 {
     leat__byte_stream stream;
-    int64_t size;
+    leat__file_version version;
     leat__byte_stream_init(&stream, LIMIT, NULL);
     ck_assert_int_eq(
         leat__byte_stream_open(&stream, path, LEAT__COMPRESSION_AUTO),
         LEAT_EIO);
-    ck_assert_int_eq(leat__byte_source_check(path, &size), LEAT_EIO);
+    ck_assert_int_eq(leat__byte_source_check(path, &version), LEAT_EIO);
     ck_assert_int_eq(
         leat__byte_stream_open(&stream, folder, LEAT__COMPRESSION_AUTO),
         LEAT_EIO);
-    ck_assert_int_eq(leat__byte_source_check(folder, &size), LEAT_EIO);
+    ck_assert_int_eq(leat__byte_source_check(folder, &version), LEAT_EIO);
     leat__byte_stream_finish(&stream);
 }
 END_TEST

@@ -1,7 +1,10 @@
 #include "readers/file_version.h"
 #include "support/suite.h"
 
+#include <leat.h>
+
 #include <check.h>
+#include <string.h>
 
 START_TEST(a_time_beyond_64_bits_of_nanoseconds_is_the_last_of_them)
 {
@@ -23,12 +26,27 @@ START_TEST(a_time_beyond_64_bits_of_nanoseconds_is_the_last_of_them)
 }
 END_TEST
 
+START_TEST(a_file_of_another_size_or_time_is_another)
+{
+    const leat__file_version opened = {5, 7};
+    ck_assert_int_eq(leat__file_version_check(opened, opened, "x"), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        const leat__file_version now = {5 + i, 8 - i};
+        ck_assert_int_eq(leat__file_version_check(opened, now, "x"), LEAT_EIO);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(),
+                                     "x: changed while it was read: it had 5 "
+                                     "bytes"));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file_version");
     TCase *tests = tcase_create("file_version");
     tcase_add_test(tests,
                    a_time_beyond_64_bits_of_nanoseconds_is_the_last_of_them);
+    tcase_add_test(tests, a_file_of_another_size_or_time_is_another);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

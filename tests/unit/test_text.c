@@ -152,16 +152,22 @@ START_TEST(a_line_of_the_longest_size_is_good)
 }
 END_TEST
 
+static leat_reader *open_reader(const char *text)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
 START_TEST(a_bad_line_is_named)
 {
     write_text("long", "ab\nabcdefgh\ncd");
-    leat_pipeline *pipeline;
-    leat_reader *reader;
     leat_sample sample;
     leat_sample_init(&sample);
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "text:long,max_record=4"),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_reader *reader = open_reader("text:long,max_record=4");
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
     ck_assert_ptr_nonnull(
@@ -172,7 +178,6 @@ START_TEST(a_bad_line_is_named)
     ck_assert_int_eq(sample.from.record, 2);
     ck_assert_uint_eq(sample.field[0].bytes, 2);
     leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
     leat_sample_finish(&sample);
 }
 END_TEST
@@ -371,6 +376,35 @@ START_TEST(a_token_of_other_files_is_refused)
 }
 END_TEST
 
+/* Compressed files, by name, and after another took the place of one. */
+START_TEST(a_stream_of_another_file_than_it_was_is_an_error)
+{
+    static const char *const texts[] = {"text:1,2.gz", "text:1.gz,2.gz"};
+    leat_sample sample;
+    leat_sample_init(&sample);
+    write_text("1", "a\nb\n");
+    record_sequence_pack("1.gz", "a\nb\n", 4, 0);
+    record_sequence_pack("2.gz", "c\nd\n", 4, 0);
+    leat_reader *reader = open_reader(texts[_i]);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        const int is_new = epoch > 0;
+        ck_assert_int_eq(
+            leat_reader_seek(reader, (leat_position){epoch, 0}, NULL), LEAT_OK);
+        for (int i = 0; i < (is_new ? 2 : 4); i++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample),
+                         is_new ? LEAT_EIO : LEAT_END);
+        if (is_new)
+            ck_assert_ptr_nonnull(
+                strstr(leat_last_error(), "2.gz: changed while it was read"));
+        record_sequence_pack("new", "e\nf\ng\n", 6, 0);
+        ck_assert_int_eq(rename("new", "2.gz"), 0);
+    }
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 #define FILE_BYTES 1000
 
 /* A file of lines of so many bytes, over what is there, an hour old or new. */
@@ -387,16 +421,6 @@ static void write_lines(size_t size, int is_old)
     times[0].tv_nsec = 0;
     times[1] = times[0];
     ck_assert_int_eq(utimensat(AT_FDCWD, "lines", times, 0), 0);
-}
-
-static leat_reader *open_reader(const char *text)
-{
-    leat_pipeline *pipeline;
-    leat_reader *reader = NULL;
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
-    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
-    leat_pipeline_unref(pipeline);
-    return reader;
 }
 
 static const char *const ways_to_read[] = {
@@ -471,6 +495,8 @@ int main(void)
     tcase_add_test(tests, cancel_wakes_a_reader_of_a_silent_pipe);
     tcase_add_test(tests, a_line_in_small_pieces_is_searched_once);
     tcase_add_test(tests, a_token_of_other_files_is_refused);
+    tcase_add_loop_test(tests, a_stream_of_another_file_than_it_was_is_an_error,
+                        0, 2);
     tcase_add_loop_test(tests,
                         a_file_that_changes_is_an_error_in_the_next_epoch, 0,
                         LENGTH(ways_to_read));

@@ -1,7 +1,6 @@
 #include "readers/record/record_files.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "readers/file_version.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -40,7 +39,7 @@ static int open_file(leat__record_source *source, const char *path,
         &source->map, path, keeps_fd ? LEAT__MAP_KEEPS_FD : 0, &about);
     if (status)
         return status;
-    source->modified = leat__file_modified(&about);
+    source->version = leat__file_version_of(&about);
     atomic_init(&source->entered, -1);
     status = begin_file(source, format);
     if (status)
@@ -71,7 +70,7 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
         source->begin = files.bytes;
         files.bytes += source->map.size;
         files.revision =
-            leat__file_hash_modified(files.revision, source->modified);
+            leat__file_hash_modified(files.revision, source->version.modified);
     }
     *out = files;
     return LEAT_OK;
@@ -93,13 +92,8 @@ int leat__record_source_check(const leat__record_source *source)
     if (map->fd < 0 ? stat(map->name, &found) : fstat(map->fd, &found))
         return map->fd < 0 ? LEAT_OK
                            : leat__error_system(errno, "%s", map->name);
-    if ((size_t)found.st_size == map->size &&
-        leat__file_modified(&found) == source->modified)
-        return LEAT_OK;
-    return leat_error(LEAT_EIO,
-                      "%s: changed while it was read: it had %zu bytes, and "
-                      "has %lld now; open it again",
-                      map->name, map->size, (long long)found.st_size);
+    return leat__file_version_check(source->version,
+                                    leat__file_version_of(&found), map->name);
 }
 
 int leat__record_source_blame(const leat__record_source *source, int64_t record,

@@ -7,6 +7,7 @@
 #ifndef LEAT_READERS_RECORD_FILES_H
 #define LEAT_READERS_RECORD_FILES_H
 
+#include "readers/file_version.h"
 #include "readers/mapped_file.h"
 #include "readers/record/record_format.h"
 
@@ -34,7 +35,7 @@ static inline uint64_t leat__record_address_offset(uint64_t address)
 typedef struct leat__record_source {
     leat__mapped_file map; /* its name is the path, borrowed */
     leat__record_file file;
-    int64_t modified;            /* nanoseconds, at opening */
+    leat__file_version version;  /* at opening */
     uint64_t begin;              /* of its first byte, over all files */
     atomic_int_fast64_t entered; /* the epoch read by index last; -1: none */
 } leat__record_source;

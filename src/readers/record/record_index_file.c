@@ -100,7 +100,7 @@ static bool load(const char *path, const leat__record_source *source,
         leat__file_read_own(&bytes, &size, path, limit) != LEAT_OK)
         return false;
     if (!leat__record_index_parse(bytes, size, format, source->map.size,
-                                  source->modified, out)) {
+                                  source->version.modified, out)) {
         leat__free(bytes);
         return false;
     }
@@ -122,12 +122,12 @@ static bool is_settled(const leat__record_source *source)
     struct timespec clock;
     clock_gettime(CLOCK_REALTIME, &clock);
     int64_t now = (int64_t)clock.tv_sec * 1000000000 + clock.tv_nsec;
-    if (source->modified > now)
+    if (source->version.modified > now)
         leat__log(LEAT_LOG_WARNING,
                   "%s: its index is not kept: its time of modification is yet "
                   "to come",
                   source->map.name);
-    return source->modified < now - SETTLED;
+    return source->version.modified < now - SETTLED;
 }
 
 static int keep(const char *path, const leat__record_source *source,
@@ -137,7 +137,7 @@ static int keep(const char *path, const leat__record_source *source,
     unsigned char *image = leat__alloc(HEADER + bytes);
     if (!image)
         return LEAT_ENOMEM;
-    write_header(image, format, source->map.size, source->modified,
+    write_header(image, format, source->map.size, source->version.modified,
                  offsets->count);
     memcpy(image + HEADER, offsets->offset, bytes);
     write_u32(image + OFFSETS_CRC, leat__crc32c(0, offsets->offset, bytes));

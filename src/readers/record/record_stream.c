@@ -287,29 +287,32 @@ static const leat_reader_ops record_stream_ops = {
 
 /* Looks at each file: one that is missing is an error before the first is
    read. */
-static int check_files(record_stream *stream, bool *are_regular)
+static int check_files(record_stream *stream)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    *are_regular = true;
+    leat__stream_cursor *cursor = &stream->cursor;
+    cursor->rereads = true;
+    stream->revision = stream->format->revision;
     for (int i = 0; i < stream->list.n; i++) {
-        int64_t size;
-        int status = leat__byte_source_check(stream->list.path[i], &size);
+        leat__file_version *version = &cursor->begun[i].version;
+        int status = leat__byte_source_check(stream->list.path[i], version);
         if (status)
             return status;
-        *are_regular = *are_regular && size >= 0;
-        hash = (hash ^ (uint64_t)size) * 0x100000001b3u;
+        if (version->size >= 0)
+            stream->revision =
+                leat__file_hash_modified(stream->revision, version->modified);
+        else
+            cursor->rereads = false;
+        hash = (hash ^ (uint64_t)version->size) * 0x100000001b3u;
     }
     stream->identity[0] = (uint64_t)stream->list.n;
     stream->identity[1] = hash;
-    stream->revision =
-        leat__file_list_modified(stream->format->revision, &stream->list);
     return LEAT_OK;
 }
 
 int leat__record_stream_open(const leat_open *open, leat__record_format *format,
                              leat__file_list *files, leat_reader **out)
 {
-    bool are_regular;
     record_stream *stream = leat__alloc_zero(1, sizeof(*stream));
     if (!stream)
         return LEAT_ENOMEM;
@@ -318,15 +321,18 @@ int leat__record_stream_open(const leat_open *open, leat__record_format *format,
     stream->reader.ops = &stream->ops;
     stream->format = format;
     stream->list = *files;
-    int status = check_files(stream, &are_regular);
-    if (!status)
-        status = leat__stream_cursor_init(&stream->cursor, &stream->reader,
+    int status = leat__stream_cursor_init(&stream->cursor, &stream->reader,
                                           format, &stream->list, open->args);
     if (status) {
         leat__free(stream);
         return status;
     }
-    stream->cursor.rereads = are_regular;
+    status = check_files(stream);
+    if (status) {
+        leat__stream_cursor_finish(&stream->cursor);
+        leat__free(stream);
+        return status;
+    }
     *files = (leat__file_list){0};
     *out = &stream->reader;
     return LEAT_OK;

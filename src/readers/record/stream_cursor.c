@@ -104,13 +104,23 @@ static int call_begin(leat__stream_cursor *cursor, leat__record_file *out)
     return status;
 }
 
+/* Another pass reads what the first one did. */
+static int open_stream(leat__stream_cursor *cursor)
+{
+    const char *path = cursor->files->path[cursor->file];
+    int status =
+        leat__byte_stream_open(&cursor->stream, path, cursor->compression);
+    return status ? status
+                  : leat__file_version_check(
+                        cursor->begun[cursor->file].version,
+                        leat__byte_stream_version(&cursor->stream), path);
+}
+
 int leat__stream_cursor_begin(leat__stream_cursor *cursor)
 {
     leat__record_file file = {.number = cursor->file};
     leat__begun_file *begun = &cursor->begun[cursor->file];
-    int status = leat__byte_stream_open(&cursor->stream,
-                                        cursor->files->path[cursor->file],
-                                        cursor->compression);
+    int status = open_stream(cursor);
     if (!status)
         status = call_begin(cursor, &file);
     if (status)

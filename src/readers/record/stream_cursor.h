@@ -16,6 +16,7 @@
 #define LEAT__STREAM_SPANS 64
 
 typedef struct leat__begun_file {
+    leat__file_version version; /* when the reader was opened */
     bool is_begun;
     leat__record_file file;
 } leat__begun_file;
@@ -28,7 +29,7 @@ typedef struct leat__stream_cursor {
     leat__compression compression;
     uint64_t max_record;
     leat__byte_stream stream;
-    leat__begun_file *begun; /* one of each file, written once */
+    leat__begun_file *begun; /* one of each file, written once each */
     int file;                /* the current one; files->n: the end */
     bool is_open;            /* and begun */
     leat__record_walk walk;
@@ -38,8 +39,9 @@ typedef struct leat__stream_cursor {
     int64_t record; /* of spans[at] in its file */
 } leat__stream_cursor;
 
-/* At the beginning of the first file, which is not opened; `rereads` is still
- * to be set. Waiting counts as the reader's. Errors: LEAT_ENOMEM. */
+/* At the beginning of the first file, which is not opened; `rereads` and each
+ * file's version are still to be set. Waiting counts as the reader's. Errors:
+ * LEAT_ENOMEM. */
 int leat__stream_cursor_init(leat__stream_cursor *out, leat_reader *reader,
                              leat__record_format *format,
                              const leat__file_list *files,

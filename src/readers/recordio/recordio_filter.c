@@ -42,6 +42,12 @@ static void filter_close(leat__byte_filter *filter)
     leat__byte_stream_close(&filter_of(filter)->stream);
 }
 
+static leat__file_version filter_version(const leat__byte_filter *filter)
+{
+    return leat__byte_stream_version(
+        &((const recordio_filter *)filter)->stream);
+}
+
 static void filter_cancel(leat__byte_filter *filter)
 {
     leat__byte_stream_cancel(&filter_of(filter)->stream);
@@ -190,7 +196,7 @@ int leat__recordio_filter_create(leat__byte_filter **out, size_t limit)
     if (!io)
         return LEAT_ENOMEM;
     io->filter = (leat__byte_filter){filter_open, filter_read, filter_close,
-                                     filter_cancel};
+                                     filter_version, filter_cancel};
     io->limit = limit;
     io->payload.limit = limit;
     leat__byte_stream_init(&io->stream, limit + LEAT__RECORDIO_HEADER, NULL);

@@ -32,6 +32,9 @@
 
 static atomic_bool input_is_taken;
 
+/* Of what is no regular file. */
+static const leat__file_version no_version = {.size = -1};
+
 void leat__byte_source_init(leat__byte_source *source, leat_reader *reader)
 {
     source->reader = reader;
@@ -39,6 +42,7 @@ void leat__byte_source_init(leat__byte_source *source, leat_reader *reader)
     source->fd = -1;
     source->is_input = false;
     source->is_regular = false;
+    source->version = no_version;
     source->offset = 0;
     atomic_init(&source->cancelled, false);
     atomic_init(&source->wake, -1);
@@ -98,16 +102,20 @@ static int check_type(const char *path, const struct stat *about)
     return LEAT_OK;
 }
 
-int leat__byte_source_check(const char *path, int64_t *size)
+static leat__file_version version_of(const struct stat *about)
+{
+    return S_ISREG(about->st_mode) ? leat__file_version_of(about) : no_version;
+}
+
+int leat__byte_source_check(const char *path, leat__file_version *out)
 {
     struct stat about;
-    *size = -1;
+    *out = no_version;
     if (is_standard_input(path))
         return LEAT_OK;
     if (stat(path, &about) || access(path, R_OK))
         return leat__error_system(errno, "%s", path);
-    if (S_ISREG(about.st_mode))
-        *size = about.st_size;
+    *out = version_of(&about);
     return check_type(path, &about);
 }
 
@@ -136,6 +144,7 @@ static int open_path(leat__byte_source *source, const char *path)
         return status;
     }
     source->fd = fd;
+    source->version = version_of(&about);
     source->is_regular = S_ISREG(about.st_mode);
     if (source->is_regular)
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -148,6 +157,7 @@ int leat__byte_source_open(leat__byte_source *source, const char *path)
     source->path = path;
     source->offset = 0;
     source->is_regular = false;
+    source->version = no_version;
     return is_standard_input(path) ? take_input(source)
                                    : open_path(source, path);
 }

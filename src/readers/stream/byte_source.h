@@ -3,6 +3,8 @@
 #ifndef LEAT_READERS_BYTE_SOURCE_H
 #define LEAT_READERS_BYTE_SOURCE_H
 
+#include "readers/file_version.h"
+
 #include <leat/ext/reader.h>
 
 #include <stdatomic.h>
@@ -15,12 +17,13 @@
 
 /* One caller at a time; cancel on any thread between init and finish. */
 typedef struct leat__byte_source {
-    leat_reader *reader; /* whose waiting is counted; NULL: no one's */
-    const char *path;    /* borrowed while it is open */
-    int fd;              /* -1: none is open */
-    bool is_input;       /* it is standard input */
-    bool is_regular;     /* read by offset; else it is waited for */
-    int64_t offset;      /* of the next byte to read */
+    leat_reader *reader;        /* whose waiting is counted; NULL: no one's */
+    const char *path;           /* borrowed while it is open */
+    int fd;                     /* -1: none is open */
+    bool is_input;              /* it is standard input */
+    bool is_regular;            /* read by offset; else it is waited for */
+    leat__file_version version; /* of what was opened, as of check */
+    int64_t offset;             /* of the next byte to read */
     atomic_bool cancelled;
     atomic_int wake; /* eventfd that ends a wait; -1: none was needed yet */
     atomic_uint generation; /* of the process that made it */
@@ -56,10 +59,10 @@ int leat__byte_source_skip(leat__byte_source *source, int64_t n,
 void leat__byte_source_cancel(leat__byte_source *source);
 
 /*
- * Checks that a path can be read later, without opening a pipe. *size: of a
- * regular file, which may be read from its beginning again; -1: any other.
- * Errors: LEAT_EIO, for a directory or socket as well.
+ * Checks that a path can be read later, without opening a pipe. *out: of a
+ * regular file, which may be read from its beginning again; the size of any
+ * other is -1. Errors: LEAT_EIO, for a directory or socket as well.
  */
-int leat__byte_source_check(const char *path, int64_t *size);
+int leat__byte_source_check(const char *path, leat__file_version *out);
 
 #endif

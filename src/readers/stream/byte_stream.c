@@ -96,15 +96,21 @@ int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
     return LEAT_OK;
 }
 
+leat__file_version leat__byte_stream_version(const leat__byte_stream *stream)
+{
+    return stream->filter ? stream->filter->version(stream->filter)
+                          : stream->source.version;
+}
+
 int leat__byte_stream_probe(const char *path, leat__compression compression,
                             bool *is_plain)
 {
     unsigned char magic[LEAT__GZIP_MAGIC];
     leat__byte_source source;
-    int64_t size;
+    leat__file_version version;
     size_t got = 0;
-    int status = leat__byte_source_check(path, &size);
-    *is_plain = size >= 0 && compression <= LEAT__COMPRESSION_NONE;
+    int status = leat__byte_source_check(path, &version);
+    *is_plain = version.size >= 0 && compression <= LEAT__COMPRESSION_NONE;
     if (status || !*is_plain || compression == LEAT__COMPRESSION_NONE)
         return status;
     leat__byte_source_init(&source, NULL);

@@ -34,6 +34,7 @@ struct leat__byte_filter {
     /* Up to `n` bytes, at least one; *got is 0 at the end. */
     int (*read)(leat__byte_filter *filter, void *out, size_t n, size_t *got);
     void (*close)(leat__byte_filter *filter); /* the file */
+    leat__file_version (*version)(const leat__byte_filter *filter);
     void (*cancel)(leat__byte_filter *filter);
 };
 
@@ -78,6 +79,9 @@ void leat__byte_stream_finish(leat__byte_stream *stream);
 int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
                            leat__compression compression);
 void leat__byte_stream_close(leat__byte_stream *stream);
+
+/* Of the open file; the size is -1 if that is no regular one. */
+leat__file_version leat__byte_stream_version(const leat__byte_stream *stream);
 
 /*
  * Whether a path is a regular file without compression, of which no stream is

@@ -1,0 +1,13 @@
+#include "readers/file_version.h"
+#include "base/error.h"
+
+int leat__file_version_check(leat__file_version opened, leat__file_version now,
+                             const char *name)
+{
+    if (now.size == opened.size && now.modified == opened.modified)
+        return LEAT_OK;
+    return leat_error(LEAT_EIO,
+                      "%s: changed while it was read: it had %lld bytes, and "
+                      "has %lld now; open it again",
+                      name, (long long)opened.size, (long long)now.size);
+}
