@@ -3,9 +3,10 @@
  * what the pipeline text of the same name makes (`leat readers NAME`).
  *
  * `path` has `n` texts, at least one, whose files are read as one, in their
- * order: a path; a pattern with * ? or [, whose files are sorted by bytes;
- * `@LIST`, a file with a path on each line; `-`, standard input. They are
- * copied, and relative to the working directory at open. Nothing is opened yet.
+ * order: a path; a pattern with * ? or [, whose files are sorted by bytes, and
+ * are files whatever their names; `@LIST`, a file with a path on each line;
+ * `-`, standard input. They are copied, and relative to the working directory
+ * at open. Nothing is opened yet.
  *
  * Plain files are mapped: they have a count, are read in any order, and views
  * of them live as long as the reader. Compressed files, pipes and standard
@@ -19,9 +20,9 @@
  * file whose size or time of modification changes is LEAT_EIO when it is next
  * begun or indexed, when a record of it is first read by its index in another
  * epoch, and in the place of both errors above; so is any other file that has
- * changed when another epoch opens it. A file must not be shortened
- * while it is mapped: the access to a page that is gone raises SIGBUS, as it
- * does for every map.
+ * changed when another epoch opens it. A file must not be shortened while it is
+ * mapped: the access to a page that is gone raises SIGBUS, as it does for every
+ * map.
  */
 #ifndef LEAT_FILES_H
 #define LEAT_FILES_H

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,16 +30,20 @@ static int make_room(leat__file_list *list)
     return LEAT_OK;
 }
 
-static int add_path(leat__file_list *list, const char *path, size_t size)
+/* A path, after the text `folder`. */
+static int add_path(leat__file_list *list, const char *folder, const char *path,
+                    size_t size)
 {
+    size_t before = strlen(folder);
     int status = make_room(list);
     if (status)
         return status;
-    char *copy = leat__alloc(size + 1);
+    char *copy = leat__alloc(before + size + 1);
     if (!copy)
         return LEAT_ENOMEM;
-    memcpy(copy, path, size);
-    copy[size] = 0;
+    memcpy(copy, folder, before);
+    memcpy(copy + before, path, size);
+    copy[before + size] = 0;
     list->path[list->n++] = copy;
     return LEAT_OK;
 }
@@ -61,7 +66,7 @@ int leat__file_list_parse(leat__file_list *list, const char *name,
         if (stop > line && stop[-1] == '\r')
             stop--;
         if (stop > line)
-            status = add_path(list, line, (size_t)(stop - line));
+            status = add_path(list, "", line, (size_t)(stop - line));
     }
     if (!status && list->n == before)
         return leat_error(LEAT_EFORMAT, "%s: the list names no files", name);
@@ -86,6 +91,13 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* A name that would be no path as the text of a reader has ./ before it. */
+static int add_match(leat__file_list *list, const char *match)
+{
+    bool is_path = strcmp(match, "-") != 0 && match[0] != '@';
+    return add_path(list, is_path ? "" : "./", match, strlen(match));
+}
+
 static int add_matches(leat__file_list *list, const char *pattern)
 {
     glob_t found = {0};
@@ -102,7 +114,7 @@ static int add_matches(leat__file_list *list, const char *pattern)
     if (!status)
         qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), compare);
     for (size_t i = 0; !status && i < found.gl_pathc; i++)
-        status = add_path(list, found.gl_pathv[i], strlen(found.gl_pathv[i]));
+        status = add_match(list, found.gl_pathv[i]);
     globfree(&found);
     return status;
 }
@@ -119,7 +131,7 @@ int leat__file_list_add(leat__file_list *list, const char *text)
     if (text[0] == '@')
         return add_list(list, text + 1);
     if (!is_pattern(text))
-        return add_path(list, text, strlen(text));
+        return add_path(list, "", text, strlen(text));
     if (strstr(text, "**"))
         return leat_error(LEAT_EINVAL,
                           "%s: ** does not reach into folders here: write "

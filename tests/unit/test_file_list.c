@@ -80,6 +80,20 @@ START_TEST(a_name_that_looks_like_a_pattern_is_itself)
 }
 END_TEST
 
+START_TEST(a_match_that_means_something_else_is_a_path)
+{
+    static const char *const names[] = {"-", "--", "-a", "@x", "b@"};
+    ck_assert_int_eq(mkdir("@folder", 0755), 0);
+    write_file("@folder/-", "");
+    for (int i = 0; i < 5; i++)
+        write_file(names[i], "");
+    ck_assert_int_eq(leat__file_list_add(&list, "*[!r]"), LEAT_OK);
+    check_list(5, (const char *const[]){"./-", "--", "-a", "./@x", "b@"});
+    ck_assert_int_eq(leat__file_list_add(&list, "?folder/*"), LEAT_OK);
+    ck_assert_str_eq(list.path[5], "./@folder/-");
+}
+END_TEST
+
 START_TEST(a_pattern_without_a_match_names_itself)
 {
     ck_assert_int_eq(leat__file_list_add(&list, "*.rec"), LEAT_EIO);
@@ -142,6 +156,7 @@ int main(void)
     tcase_add_test(tests, a_pattern_is_sorted_by_bytes);
     tcase_add_test(tests, the_order_of_texts_is_kept);
     tcase_add_test(tests, a_name_that_looks_like_a_pattern_is_itself);
+    tcase_add_test(tests, a_match_that_means_something_else_is_a_path);
     tcase_add_test(tests, a_pattern_without_a_match_names_itself);
     tcase_add_test(tests, a_list_has_a_path_in_each_line);
     tcase_add_test(tests, a_list_that_is_none_is_refused);

@@ -77,6 +77,20 @@ START_TEST(line_ends_are_lf_cr_lf_or_the_files)
 }
 END_TEST
 
+START_TEST(files_that_a_pattern_finds_are_read_whatever_their_names)
+{
+    static const char *const lines[] = {"a", "b"};
+    int good, bad;
+    write_text("-", "a\n");
+    write_text("@list", "b\n");
+    check_lines("text:*", lines, 2);
+    ck_assert_int_eq(
+        record_sequence_read("files:* | interleave:(text:{})", &good, &bad),
+        LEAT_END);
+    ck_assert_int_eq(good, 2);
+}
+END_TEST
+
 START_TEST(no_line_at_all)
 {
     write_text("empty", "");
@@ -484,6 +498,8 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_lines_of_tensorflows_tests);
     tcase_add_test(tests, line_ends_are_lf_cr_lf_or_the_files);
+    tcase_add_test(tests,
+                   files_that_a_pattern_finds_are_read_whatever_their_names);
     tcase_add_test(tests, no_line_at_all);
     tcase_add_test(tests, many_lines_of_all_lengths);
     tcase_add_test(tests, a_line_that_is_too_long_is_passed_by);
