@@ -445,6 +445,48 @@ START_TEST(many_files_need_no_descriptors)
 }
 END_TEST
 
+/* With the descriptors of all files, and with more files than have one. */
+START_TEST(a_file_that_is_replaced_stays_what_it_was)
+{
+    const int files = 128 + _i;
+    char other[FIXTURE_PATH + 128], name[FIXTURE_PATH + 32];
+    int64_t skipped;
+    for (int i = 0; i <= files; i++) {
+        file.size = 0;
+        add_record(i);
+        snprintf(name, sizeof(name), "%s/%s-%03d", folder,
+                 i < files ? "some" : "new", i % files);
+        record_bytes_write(&file, name);
+    }
+    snprintf(other, sizeof(other), "tfrecord:%s/some-*", folder);
+    leat_reader *reader = record_reader_open(other);
+    snprintf(other, sizeof(other), "%s/some-003", folder);
+    ck_assert_int_eq(rename(name, other), 0);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        const leat_position at = {epoch, 3};
+        int got;
+        seek_to(reader, epoch, 0);
+        ck_assert_int_eq(leat_reader_skip(reader, 3, &skipped), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, out[0]), LEAT_OK);
+        ck_assert_mem_eq(out[0]->field[0].data, &(int){3}, sizeof(int));
+        ck_assert_int_eq(leat_reader_read_at(reader, &at, out, 1, &got),
+                         LEAT_OK);
+        ck_assert_mem_eq(out[0]->field[0].data, &(int){3}, sizeof(int));
+        /* Then it is removed. */
+        ck_assert_int_eq(unlink(other), epoch == 0 ? 0 : -1);
+    }
+    /* One that is written in place is another. */
+    snprintf(other, sizeof(other), "%s/some-005", folder);
+    ck_assert_int_eq(utimensat(AT_FDCWD, other, NULL, 0), 0);
+    seek_to(reader, 2, 0);
+    int status = LEAT_OK;
+    while (!status)
+        status = leat_reader_next(reader, out[0]);
+    ck_assert_int_eq(status, LEAT_EIO);
+    leat_reader_close(reader);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record_mapped");
@@ -468,5 +510,6 @@ int main(void)
     tcase_add_test(tcase, the_first_record_of_each_file_is_known);
     tcase_add_test(tcase, cancel_stops_every_way_to_read);
     tcase_add_test(tcase, many_files_need_no_descriptors);
+    tcase_add_loop_test(tcase, a_file_that_is_replaced_stays_what_it_was, 0, 2);
     return suite_run(suite);
 }

@@ -40,6 +40,8 @@ static int open_file(leat__record_source *source, const char *path,
     if (status)
         return status;
     source->version = leat__file_version_of(&about);
+    source->device = about.st_dev;
+    source->inode = about.st_ino;
     atomic_init(&source->entered, -1);
     status = begin_file(source, format);
     if (status)
@@ -83,15 +85,23 @@ void leat__record_files_close(leat__record_files *files)
     leat__free(files->source);
 }
 
+/* Whether the file that is mapped still has its name. */
+static bool has_name(const leat__record_source *source, struct stat *found)
+{
+    return stat(source->map.name, found) == 0 &&
+           found->st_dev == source->device && found->st_ino == source->inode;
+}
+
 int leat__record_source_check(const leat__record_source *source)
 {
     const leat__mapped_file *map = &source->map;
     struct stat found;
     /* A file that was removed or replaced is still there for those that have
        it open, and as it was. */
-    if (map->fd < 0 ? stat(map->name, &found) : fstat(map->fd, &found))
-        return map->fd < 0 ? LEAT_OK
-                           : leat__error_system(errno, "%s", map->name);
+    if (map->fd < 0 && !has_name(source, &found))
+        return LEAT_OK;
+    if (map->fd >= 0 && fstat(map->fd, &found))
+        return leat__error_system(errno, "%s", map->name);
     return leat__file_version_check(source->version,
                                     leat__file_version_of(&found), map->name);
 }

@@ -35,7 +35,9 @@ static inline uint64_t leat__record_address_offset(uint64_t address)
 typedef struct leat__record_source {
     leat__mapped_file map; /* its name is the path, borrowed */
     leat__record_file file;
-    leat__file_version version;  /* at opening */
+    leat__file_version version; /* at opening, as the next two */
+    dev_t device;
+    ino_t inode;
     uint64_t begin;              /* of its first byte, over all files */
     atomic_int_fast64_t entered; /* the epoch read by index last; -1: none */
 } leat__record_source;
