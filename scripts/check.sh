@@ -41,13 +41,17 @@ unrandomised() {
 
 # configure NAME ARGUMENT...
 configure() {
-    local name=$1 launcher=() cuda
+    local name=$1 launcher=() linker=() cuda
     shift
+    # Three times as fast as the usual one, of 350 programs.
+    if [[ " $* " = *' -DCMAKE_C_COMPILER=clang '* ]] && command -v ld.lld >/dev/null; then
+        linker=(-DCMAKE_{EXE,SHARED,MODULE}_LINKER_FLAGS=-fuse-ld=lld)
+    fi
     command -v ccache >/dev/null &&
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
     mapfile -t cuda < <(scripts/cuda.sh)
     cmake -S . -B "$out/$name" -G Ninja -DLEAT_WERROR=ON \
-        -DLEAT_CUDA_ARCHITECTURES=80 "${cuda[@]}" "${launcher[@]}" "$@"
+        -DLEAT_CUDA_ARCHITECTURES=80 "${cuda[@]}" "${launcher[@]}" "${linker[@]}" "$@"
 }
 
 compile() {

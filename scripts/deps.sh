@@ -89,6 +89,7 @@ profile_check() {
     profile_package
     need program:git git
     need program:clang clang
+    need program:ld.lld lld
     need clang_runtime:fuzzer 'libclang-rt-dev|libclang-rt-14-dev|clang'
     need program:clang-format clang-format
     need program:clang-tidy clang-tidy

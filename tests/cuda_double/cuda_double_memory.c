@@ -16,6 +16,7 @@ typedef struct memory_range {
     atomic_uintptr_t base;
     atomic_size_t bytes;
     _Atomic(char *) torn; /* what the device has of it since a fork; or NULL */
+    atomic_uintptr_t forked; /* its base when the last fork began */
 } memory_range;
 
 static atomic_size_t memory_size = (size_t)1 << 30;
@@ -166,6 +167,7 @@ static void tear(uintptr_t begin, uintptr_t end)
         uintptr_t base = atomic_load(&pinned[i].base);
         size_t bytes = atomic_load(&pinned[i].bytes);
         if (!base || base < begin || base >= end ||
+            base != atomic_load(&pinned[i].forked) ||
             atomic_load(&pinned[i].torn))
             continue;
         char *copy = malloc(bytes);
@@ -173,6 +175,14 @@ static void tear(uintptr_t begin, uintptr_t end)
             abort();
         atomic_store(&pinned[i].torn, memcpy(copy, (void *)base, bytes));
     }
+}
+
+/* What another thread pins from now on, it may pin after the fork. */
+static void note_fork(void)
+{
+    int n = ranges_used();
+    for (int i = 0; i < n; i++)
+        atomic_store(&pinned[i].forked, atomic_load(&pinned[i].base));
 }
 
 static void tear_pages_of_a_fork(void)
@@ -193,7 +203,7 @@ static void tear_pages_of_a_fork(void)
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    if (pthread_atfork(NULL, tear_pages_of_a_fork, NULL))
+    if (pthread_atfork(note_fork, tear_pages_of_a_fork, NULL))
         abort();
 }
 
