@@ -79,8 +79,14 @@ static int map_whole(leat__mapped_file *out, const char *name, int fd,
         return leat_error(LEAT_EIO, "%s: expected a regular file", name);
     /* No bytes cannot be mapped, and have an address all the same. */
     static char none;
+    char byte;
     size_t size = (size_t)about->st_size;
     void *base = &none;
+    if (size == 0 && pread(fd, &byte, 1, 0) > 0)
+        return leat_error(LEAT_EIO,
+                          "%s: it has contents but no size, as in /proc: read "
+                          "it through a pipe",
+                          name);
     if ((uintmax_t)about->st_size > PTRDIFF_MAX)
         return leat_error(LEAT_EIO, "%s: too large to be mapped", name);
     if (size > 0)

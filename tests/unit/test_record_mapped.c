@@ -311,6 +311,21 @@ START_TEST(what_is_no_file_is_refused)
 }
 END_TEST
 
+/* As a file of no bytes it would be empty, without a word. */
+START_TEST(a_file_with_contents_and_no_size_is_refused)
+{
+    struct stat about;
+    leat_reader *reader;
+    if (stat("/proc/self/status", &about) || about.st_size != 0) {
+        printf("skipped: there is no /proc\n");
+        return;
+    }
+    ck_assert_int_eq(record_reader_try(&reader, "text:/proc/self/status"),
+                     LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "no size"));
+}
+END_TEST
+
 /* Opens, counts and reads all, with allocation `n` failing; 1 if it did. */
 static int read_with_fault(int64_t n)
 {
@@ -504,6 +519,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_bad_record_of_a_file_that_changed_is_the_files_error);
     tcase_add_test(tcase, what_is_no_file_is_refused);
+    tcase_add_test(tcase, a_file_with_contents_and_no_size_is_refused);
     tcase_add_test(tcase, every_failing_allocation_is_survived);
     tcase_add_test(tcase, nothing_is_allocated_once_it_runs);
     tcase_add_test(tcase, the_index_counts_as_memory_once_it_is_there);
