@@ -4,6 +4,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/database/database.h"
+#include "tools/delivery/single_pass.h"
 #include "tools/import/importer.h"
 
 #include <leat/datum.h>
@@ -227,9 +228,11 @@ static void add_arguments(struct pipeline_import *import)
 {
     struct importer *importer = &import->importer;
     leat_token token;
+    const char *name = leat_pipeline_text(import->pipeline);
     leat_token_init(&token);
-    output_require(importer_add(importer, "pipeline %s",
-                                leat_pipeline_text(import->pipeline)));
+    output_require(importer_add(importer, "pipeline %s", name));
+    if (single_pass_reads(import->pipeline))
+        output_require(importer_add_once(importer, name));
     int status = leat_reader_identify(import->reader, &token);
     const char *text = status ? NULL : leat_token_text(&token);
     if (!status)

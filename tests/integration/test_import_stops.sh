@@ -261,6 +261,25 @@ touch -r stamp whole/data.mdb
 grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(cat stdout)"
 rm -rf out
 
+# What comes through a pipe is other input each time, even where it begins alike.
+echo - >list
+for text in text:- text:@list; do
+    "$leat" import pipeline $text out <pipe >stdout 2>stderr &
+    exec 8>pipe
+    yes same | head -n 200000 >&8
+    kill -TERM $!
+    wait $!
+    status=$?
+    exec 8>&-
+    [ $status -eq 143 ] || fail "status $status of $text after TERM"
+    grep -qx 'leat: interrupted (Terminated); a pipe cannot be read again, so --restart starts over' \
+        stderr || fail "the line of $text after TERM: $(cat stderr)"
+    refuses 'unfinished import of other files.*--restart' "$leat" import pipeline $text out
+    [ -e out ] && fail "a mixture of two inputs of $text"
+    rm -rf out.leat-part
+done
+rm list
+
 # What is there is left alone, whatever it is.
 refuses 'exists already; --force' "$leat" import cifar10 1.bin whole
 echo text >file

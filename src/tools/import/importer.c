@@ -72,22 +72,26 @@ int importer_add(struct importer *importer, const char *format, ...)
     return LEAT_OK;
 }
 
+int importer_add_once(struct importer *importer, const char *name)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    importer->is_once = true;
+    return importer_add(importer, "%s, read once by process %ld at %lld.%09ld",
+                        name, (long)getpid(), (long long)now.tv_sec,
+                        now.tv_nsec);
+}
+
 int importer_add_file(struct importer *importer, const char *path)
 {
     struct stat state;
-    struct timespec now;
     char *absolute = NULL;
     if (stat(path, &state))
         return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
     if (S_ISDIR(state.st_mode))
         return leat_error(LEAT_EFORMAT, "%s: %s", path, strerror(EISDIR));
-    if (!S_ISREG(state.st_mode)) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        importer->is_once = true;
-        return importer_add(importer,
-                            "%s, read once by process %ld at %lld.%09ld", path,
-                            (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
-    }
+    if (!S_ISREG(state.st_mode))
+        return importer_add_once(importer, path);
     absolute = realpath(path, NULL);
     if (!absolute)
         return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));

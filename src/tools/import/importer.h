@@ -71,8 +71,14 @@ int importer_add(struct importer *importer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
+ * Adds a line for an input that is never the same twice, so that no other run
+ * resumes this one. Errors: LEAT_ENOMEM.
+ */
+int importer_add_once(struct importer *importer, const char *name);
+
+/*
  * Adds a line for a file: its absolute path, size and time of change. What is
- * no regular file, such as a pipe, is never the same twice.
+ * no regular file, such as a pipe, is added as read once.
  * Errors: LEAT_EFORMAT for a directory, LEAT_EIO, LEAT_ENOMEM.
  */
 int importer_add_file(struct importer *importer, const char *path);
