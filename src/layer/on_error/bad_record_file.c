@@ -90,10 +90,23 @@ static bool read_number(const char *text, const char *end, int64_t *out)
     return stop == digits + size;
 }
 
-/* Which record a line lists; 0: it is none of leat's. */
+/* Whether the text from `text` up to `end` names a replacement. */
+static bool is_replacement(const char *text, const char *end)
+{
+    size_t n = sizeof(replacement_name) / sizeof(*replacement_name);
+    size_t size = (size_t)(end - text);
+    for (size_t i = 0; i < n; i++)
+        if (strlen(replacement_name[i]) == size &&
+            memcmp(replacement_name[i], text, size) == 0)
+            return true;
+    return false;
+}
+
+/* Which record a line lists; 0: it is none of leat's. A table of another
+ * program may have numbers in the same columns, but no replacement. */
 static bool read_line(const char *line, const char *end, leat__record_mark *out)
 {
-    int64_t record, position;
+    int64_t record, epoch, position;
     const char *column[COLUMNS] = {line};
     for (int i = 1; i < COLUMNS; i++) {
         const char *from = column[i - 1];
@@ -103,7 +116,9 @@ static bool read_line(const char *line, const char *end, leat__record_mark *out)
         column[i] = tab + 1;
     }
     if (!read_number(column[RECORD], column[KEY] - 1, &record) ||
-        !read_number(column[POSITION], column[REPLACEMENT] - 1, &position))
+        !read_number(column[EPOCH], column[POSITION] - 1, &epoch) ||
+        !read_number(column[POSITION], column[REPLACEMENT] - 1, &position) ||
+        !is_replacement(column[REPLACEMENT], column[REASON] - 1))
         return false;
     *out =
         make_mark(line, (size_t)(column[RECORD] - 1 - line), record, position);
