@@ -456,6 +456,39 @@ START_TEST(a_file_that_was_removed_while_empty_is_made_again)
 }
 END_TEST
 
+/* By the user, who wants no more of these lines; but those that follow. */
+START_TEST(a_list_that_was_removed_is_begun_again)
+{
+    leat__bad_record_log *log = open_log();
+    add(log, 1, "s", NULL, "bad");
+    ck_assert_int_eq(remove(path), 0);
+    add(log, 2, "s", NULL, "bad");
+    add(log, 3, "s", NULL, "bad");
+    ck_assert_int_eq(log->unwritten, 0);
+    close_log(log, "s\t2\t\t0\t0\tnone\tbad\ns\t3\t\t0\t0\tnone\tbad\n");
+}
+END_TEST
+
+/* Another file has its name meanwhile, or none can have it. */
+START_TEST(lines_of_a_removed_list_that_find_no_other_are_counted)
+{
+    static const char others[] = "a net file\n";
+    leat__bad_record_log *log = open_log();
+    add(log, 1, "s", NULL, "bad");
+    ck_assert_int_eq(remove(path), 0);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    add(log, 2, "s", NULL, "bad");
+    ck_assert_int_eq(remove(path), 0);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(others, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    add(log, 3, "s", NULL, "bad");
+    ck_assert_int_eq(log->unwritten, 2);
+    close_log(log, others);
+}
+END_TEST
+
 /* It stays so for ever: lines are written all the same, later ones at once. */
 START_TEST(a_lock_that_another_holds_is_not_waited_for_long)
 {
@@ -603,6 +636,9 @@ int main(void)
                    lines_of_others_list_nothing_and_are_read_to_their_end);
     tcase_add_test(tcase, lines_of_several_processes_follow_each_other);
     tcase_add_test(tcase, a_file_that_was_removed_while_empty_is_made_again);
+    tcase_add_test(tcase, a_list_that_was_removed_is_begun_again);
+    tcase_add_test(tcase,
+                   lines_of_a_removed_list_that_find_no_other_are_counted);
     tcase_add_test(tcase, a_lock_that_another_holds_is_not_waited_for_long);
     tcase_add_test(tcase, each_of_thousands_has_one_line);
     tcase_add_test(tcase, zeros_behind_lines_are_no_trouble);

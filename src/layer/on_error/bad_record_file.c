@@ -5,8 +5,9 @@
  * left torn, and writes its own. Where the lock cannot be had the line is
  * written without; that may put an empty line between two others.
  *
- * A layer whose setup fails removes the file that it made while that is empty.
- * One that has it open finds it without a name, and makes it again.
+ * A layer whose setup fails removes the file that it made while that is empty,
+ * and its user may remove any. Whoever has it open finds it without a name, and
+ * begins it again, or goes on with the list that has its name by now.
  */
 #include "layer/on_error/bad_record_file.h"
 #include "base/file.h"
@@ -271,6 +272,22 @@ static int open_regular(leat__bad_record_file *file)
                       file->name, file->path);
 }
 
+/* A list, or an empty file. */
+static int open_list(leat__bad_record_file *file)
+{
+    int status = open_regular(file);
+    if (status)
+        return status;
+    status = check_text(file);
+    if (!status)
+        status = check_lines(file);
+    if (status) {
+        (void)close(file->file);
+        file->file = -1;
+    }
+    return status;
+}
+
 int leat__bad_record_file_open(leat__bad_record_file *file)
 {
     if (!file->path || file->file >= 0)
@@ -278,11 +295,7 @@ int leat__bad_record_file_open(leat__bad_record_file *file)
     file->buffer = leat__alloc(BUFFER_BYTES);
     if (!file->buffer)
         return LEAT_ENOMEM;
-    int status = open_regular(file);
-    if (!status)
-        status = check_text(file);
-    if (!status)
-        status = check_lines(file);
+    int status = open_list(file);
     if (!status)
         status = catch_up(file);
     if (status)
@@ -415,18 +428,23 @@ void leat__bad_record_file_discard(leat__bad_record_file *file)
     leat__bad_record_file_finish(file);
 }
 
-/* Makes the file again if another layer has removed it. */
+/*
+ * Opens the file by its name again once it has been removed: what is written to
+ * one without a name is lost.
+ */
 static int follow(leat__bad_record_file *file)
 {
     struct stat about;
     if (fstat(file->file, &about))
         return fail(file, errno);
-    if (about.st_nlink > 0 || about.st_size > 0)
+    if (about.st_nlink > 0)
         return LEAT_OK;
     int before = file->file;
-    int status = open_regular(file);
-    if (status)
+    int status = open_list(file);
+    if (status) {
+        file->file = before; /* without a name: tried again by the next line */
         return status;
+    }
     (void)close(before);
     leat__record_set_rewind(&file->listed, 0, 0);
     file->read = 0;

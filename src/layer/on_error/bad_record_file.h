@@ -40,8 +40,9 @@ void leat__bad_record_file_discard(leat__bad_record_file *file);
 
 /*
  * Appends a line, by one write, unless the file already has one for the record.
- * Others that append wait meanwhile, up to a second.
- * Errors: LEAT_EIO, LEAT_ENOMEM; LEAT_ELIMIT if it lists as many as a set has.
+ * Others that append wait meanwhile, up to a second. A file that was removed is
+ * opened again first. Errors: those of that, LEAT_EIO, LEAT_ENOMEM; LEAT_ELIMIT
+ * if it lists as many as a set has.
  */
 int leat__bad_record_file_add(leat__bad_record_file *file,
                               const leat__bad *bad);
