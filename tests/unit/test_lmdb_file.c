@@ -3,24 +3,6 @@
 #include "support/page_image.h"
 #include "support/suite.h"
 
-START_TEST(a_sealed_directory_is_read_and_left_alone)
-{
-    char directory[FIXTURE_PATH];
-    images_write(directory, images_record, 10);
-    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
-    ck_assert_int_eq(chmod(directory, 0555), 0);
-    leat_reader *reader = images_open(directory);
-    ck_assert_int_eq(images_count(reader), 10);
-    leat_reader_close(reader);
-    reader = images_open(images_in(directory, "data.mdb"));
-    ck_assert_int_eq(images_count(reader), 10);
-    leat_reader_close(reader);
-    ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
-    ck_assert_int_ne(access(images_in(directory, "data.mdb-lock"), F_OK), 0);
-    fixture_remove(directory);
-}
-END_TEST
-
 /* A writer sees only who locks where it does. */
 START_TEST(a_data_file_is_locked_where_its_directory_is)
 {
@@ -249,12 +231,40 @@ START_TEST(a_file_without_permission_is_refused)
 }
 END_TEST
 
-static void expect_ten(const char *directory)
+static void expect_ten(const char *path)
 {
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_open(path);
     ck_assert_int_eq(images_count(reader), 10);
     leat_reader_close(reader);
 }
+
+START_TEST(a_sealed_directory_is_read_and_left_alone)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    ck_assert_int_eq(chmod(directory, 0555), 0);
+    as_nobody(expect_ten, directory);
+    as_nobody(expect_ten, images_in(directory, "data.mdb"));
+    ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    ck_assert_int_ne(access(images_in(directory, "data.mdb-lock"), F_OK), 0);
+    fixture_remove(directory);
+}
+END_TEST
+
+/* The mode keeps no writer of the superuser out either. */
+START_TEST(the_superuser_has_a_lock_in_a_directory_of_any_mode)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    ck_assert_int_eq(chmod(directory, 0555), 0);
+    expect_ten(directory);
+    ck_assert_int_eq(access(images_in(directory, "lock.mdb"), F_OK),
+                     geteuid() == 0 ? 0 : -1);
+    fixture_remove(directory);
+}
+END_TEST
 
 START_TEST(a_database_of_someone_else_is_read_without_a_lock)
 {
@@ -294,6 +304,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_sealed_directory_is_read_and_left_alone);
+    tcase_add_test(tcase, the_superuser_has_a_lock_in_a_directory_of_any_mode);
     tcase_add_test(tcase, a_data_file_is_locked_where_its_directory_is);
     tcase_add_test(tcase, a_file_of_another_name_has_a_lock_of_its_own);
     tcase_add_test(tcase, a_link_to_a_data_file_is_locked_beside_the_file);

@@ -327,10 +327,7 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
 
 bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
 {
-    struct stat found;
     if (access(file->lock, F_OK) == 0 || errno != ENOENT)
         return false;
-    if (faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0)
-        return true;
-    return stat(file->directory, &found) == 0 && !(found.st_mode & 0222);
+    return faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0;
 }

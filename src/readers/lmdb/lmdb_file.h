@@ -46,8 +46,9 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
                          size_t page_size, leat__lmdb_meta *out);
 
 /*
- * Whether there is no lock file and none can be created: the directory is
- * read-only, or its mode says so, which does not bind the superuser.
+ * Whether there is no lock file and this process can create none. The mode of
+ * the directory does not tell: it binds neither the superuser nor his writers,
+ * from which only a reader slot protects the pages.
  */
 bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file);
 
