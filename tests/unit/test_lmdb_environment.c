@@ -160,7 +160,8 @@ START_TEST(a_file_replaced_while_another_process_has_it_open_is_refused)
     other_process other = other_process_start(hold, directory);
     replace();
     ck_assert_int_eq(images_status(directory), LEAT_EIO);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "was replaced while"));
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "was replaced or overwritten while"));
     other_process_stop(&other);
     leat_reader *reader = images_open(directory);
     expect_whole(reader);
@@ -280,6 +281,24 @@ START_TEST(a_file_that_was_copied_over_is_read_as_it_is)
     ck_assert_int_eq(count, 4 * RECORDS);
     leat_reader_close(after);
     leat_reader_close(before);
+}
+END_TEST
+
+/* No writer is to blame; without other users the lock file follows. */
+START_TEST(one_of_other_transactions_is_refused_while_it_is_open)
+{
+    int64_t count = 0;
+    leat_reader *before = images_open(directory);
+    copy_larger_over(20);
+    ck_assert_int_eq(images_status(directory), LEAT_EIO);
+    const char *line = leat_last_error();
+    ck_assert_msg(strstr(line, "replaced or overwritten") != NULL, "%s", line);
+    ck_assert_msg(strstr(line, in(directory, "lock.mdb")) != NULL, "%s", line);
+    leat_reader_close(before);
+    leat_reader *after = images_open(directory);
+    ck_assert_int_eq(leat_reader_count(after, &count), LEAT_OK);
+    ck_assert_int_eq(count, 4 * RECORDS);
+    leat_reader_close(after);
 }
 END_TEST
 
@@ -665,6 +684,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_file_that_is_copied_over_is_not_called_damaged,
                         0, 4);
     tcase_add_test(tcase, a_file_that_was_copied_over_is_read_as_it_is);
+    tcase_add_test(tcase,
+                   one_of_other_transactions_is_refused_while_it_is_open);
     tcase_add_test(
         tcase, a_file_replaced_while_another_process_has_it_open_is_refused);
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);

@@ -149,12 +149,9 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     return LEAT_OK;
 }
 
-/*
- * The table's transaction must be one of the data file's two. A writer may
- * commit between the two reads.
- */
-static int check_latest(const leat__lmdb_lock *lock,
-                        const leat__lmdb_file *file)
+/* A writer may commit between the two reads. */
+int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
+                                 const leat__lmdb_file *file)
 {
     uint64_t txnid[2], latest = 0;
     for (int i = 0; i < TRIES_MAX; i++) {
@@ -165,12 +162,13 @@ static int check_latest(const leat__lmdb_lock *lock,
         if (latest == txnid[0] || latest == txnid[1])
             return LEAT_OK;
     }
-    return leat_error(LEAT_EIO,
-                      "%s: is at transaction %llu, which %s does not have: it "
-                      "is damaged, or the data file was replaced while another "
-                      "program has the old one open; end all programs that "
-                      "have the database open, then remove this file",
-                      lock->file.path, (unsigned long long)latest, file->data);
+    return leat_error(
+        LEAT_EIO,
+        "%s: is at transaction %llu, which %s does not have: it is damaged, or "
+        "the data file was replaced or overwritten while a program has it "
+        "open; end all programs that have the database open, then remove this "
+        "file",
+        lock->file.path, (unsigned long long)latest, file->data);
 }
 
 /* Locks byte 0: exclusively if possible, else shared. */
@@ -212,7 +210,7 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     if (status || *code)
         return status;
     if (!is_alone)
-        return check_latest(lock, file);
+        return leat__lmdb_lock_check_latest(lock, file);
     status = leat__lmdb_lock_file_make(&lock->file, code);
     if (!status && !*code)
         status = set_latest(lock, file);
@@ -241,7 +239,8 @@ int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
         (lock->data_device == file->device && lock->data_inode == file->inode))
         return LEAT_OK;
     bool is_alone = leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK, 0) == 0;
-    int status = is_alone ? set_latest(lock, file) : check_latest(lock, file);
+    int status = is_alone ? set_latest(lock, file)
+                          : leat__lmdb_lock_check_latest(lock, file);
     int code =
         is_alone ? leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0) : 0;
     if (!status && code)

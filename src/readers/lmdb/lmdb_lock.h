@@ -86,6 +86,11 @@ void leat__lmdb_lock_forget_all(void);
 /* The latest committed transaction. Any thread. */
 uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock);
 
+/* Checks that it is one of the two that the data file has. Errors: LEAT_EIO,
+ * LEAT_EFORMAT. Any thread. */
+int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
+                                 const leat__lmdb_file *file);
+
 /*
  * Takes a slot for the latest transaction. Errors: LEAT_EIO if all are taken,
  * the table is damaged, or a process holds it for too long. Any thread.

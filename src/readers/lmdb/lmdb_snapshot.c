@@ -162,8 +162,9 @@ static bool is_same(const leat__lmdb_meta *a, const leat__lmdb_meta *b)
 }
 
 /* Whether the file may still be that of the meta page: LMDB leaves it as it is,
- * or writes a later transaction over it. */
-static bool may_be_of(const leat__lmdb_file *file, const leat__lmdb_meta *own)
+ * or, unless it is the latest, writes a later transaction over it. */
+static bool may_be_of(const leat__lmdb_file *file, const leat__lmdb_meta *own,
+                      bool is_latest)
 {
     leat__lmdb_meta meta[2] = {{0}};
     int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
@@ -174,7 +175,8 @@ static bool may_be_of(const leat__lmdb_file *file, const leat__lmdb_meta *own)
     for (int i = 0; i < 2; i++)
         if (meta[i].txnid == own->txnid)
             return is_same(&meta[i], own);
-    return meta[0].txnid > own->txnid || meta[1].txnid > own->txnid;
+    return !is_latest &&
+           (meta[0].txnid > own->txnid || meta[1].txnid > own->txnid);
 }
 
 /* Whether the file has the transaction that the lock file calls the latest. */
@@ -190,14 +192,14 @@ static bool has_latest(const leat__lmdb_environment *environment)
     return false;
 }
 
-/* One of a file that was overwritten, under the same transaction, is not
- * shared. */
+/* The one of the latest transaction. One of a file that was overwritten, under
+ * the same transaction or others, is not shared. */
 static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
                                         uint64_t id)
 {
     leat__lmdb_snapshot *at = environment->snapshots;
     while (at && !(at->map.meta.txnid == id &&
-                   may_be_of(&environment->file, &at->map.meta)))
+                   may_be_of(&environment->file, &at->map.meta, true)))
         at = at->next;
     return at;
 }
@@ -233,6 +235,21 @@ static int try_open(leat__lmdb_snapshot **out,
     return status;
 }
 
+/* Why no try came to an end: the file lacks the lock file's transaction, or a
+ * writer was faster. */
+static int explain_tries(const leat__lmdb_environment *environment)
+{
+    const leat__lmdb_lock *lock = environment->lock;
+    int status = leat__lmdb_lock_is_held(lock)
+                     ? leat__lmdb_lock_check_latest(lock, &environment->file)
+                     : LEAT_OK;
+    return status ? status
+                  : leat_error(LEAT_EIO,
+                               "%s: a writer changes it faster than it can be "
+                               "opened",
+                               environment->file.path);
+}
+
 int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
 {
     leat__lmdb_environment *environment;
@@ -246,10 +263,7 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
         status = try_open(&snapshot, environment);
     pthread_mutex_unlock(&environment->opening_lock);
     if (status == LEAT_AGAIN)
-        status = leat_error(LEAT_EIO,
-                            "%s: a writer changes it faster than it can be "
-                            "opened, or its lock file is damaged: %s",
-                            path, environment->file.lock);
+        status = explain_tries(environment);
     if (status) {
         leat__lmdb_environment_close(environment);
         return status;
@@ -294,7 +308,7 @@ int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot, int status)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    if (may_be_of(&snapshot->environment->file, &snapshot->map.meta) &&
+    if (may_be_of(&snapshot->environment->file, &snapshot->map.meta, false) &&
         has_latest(snapshot->environment))
         return leat_error(status, "%s", line);
     return leat_error(LEAT_EFORMAT,
