@@ -152,18 +152,18 @@ static int check_source(int fd, const char *path)
 
 /* A file under a lease, which would be refused: waits until its holder gives it
  * up, or the system does for it. The path may lead to a pipe by now. */
-static int open_leased(const char *path, int flags)
+static int open_leased(int directory, const char *path, int flags)
 {
     char self[32];
     struct stat about;
-    int at = open(path, O_PATH | O_CLOEXEC | flags);
+    int at = openat(directory, path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
     if (at < 0)
         return -1;
     int fd = -1, code = EAGAIN;
     snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
     if (fstat(at, &about) == 0 && S_ISREG(about.st_mode)) {
         do
-            fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+            fd = open(self, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY);
         while (fd < 0 && errno == EINTR);
         code = errno;
     }
@@ -172,10 +172,16 @@ static int open_leased(const char *path, int flags)
     return fd;
 }
 
+int leat__file_open_at(int directory, const char *name, int flags)
+{
+    int fd = openat(directory, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return fd < 0 && errno == EWOULDBLOCK ? open_leased(directory, name, flags)
+                                          : fd;
+}
+
 int leat__file_open(const char *path, int flags)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
-    return fd < 0 && errno == EWOULDBLOCK ? open_leased(path, flags) : fd;
+    return leat__file_open_at(AT_FDCWD, path, flags);
 }
 
 static int read_from(int fd, char **out, size_t *size, open_file *file)

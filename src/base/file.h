@@ -28,11 +28,15 @@ int leat__file_read_bounded(char **out, size_t *size, const char *path,
                             size_t limit, leat__file_bound *bound);
 
 /*
- * Opens a file for reading, with O_CLOEXEC. A named pipe is not waited for; the
- * end of another program's lease on a regular file is. `flags`: 0 or
- * O_NOFOLLOW. The descriptor may have O_NONBLOCK; -1: see errno.
+ * Opens a file that is there, with O_CLOEXEC. A named pipe is not waited for;
+ * the end of another program's lease on a regular file is. `flags`: 0, to read
+ * it, or O_RDWR, O_APPEND and O_NOFOLLOW. The descriptor may have O_NONBLOCK;
+ * -1: see errno.
  */
 int leat__file_open(const char *path, int flags);
+
+/* The same for a name in an open directory. */
+int leat__file_open_at(int directory, const char *name, int flags);
 
 /*
  * The same for a file that leat itself made, such as an index: a link, a pipe

@@ -182,6 +182,12 @@ int __open64_2(const char *path, int flags)
     return fails(FAULT_OPEN) ? -1 : REAL(open64)(path, flags, 0);
 }
 
+int __openat_2(int directory, const char *path, int flags);
+int __openat_2(int directory, const char *path, int flags)
+{
+    return fails(FAULT_OPEN) ? -1 : REAL(openat)(directory, path, flags, 0);
+}
+
 DIR *opendir(const char *path)
 {
     return fails(FAULT_OPEN) ? NULL : REAL(opendir)(path);

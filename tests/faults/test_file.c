@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
-#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <leat/status.h>
@@ -11,7 +10,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 
@@ -204,55 +202,6 @@ START_TEST(a_file_of_leats_own_is_no_link_or_pipe)
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     expect_own_refused("named pipe");
     ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_EIO);
-}
-END_TEST
-
-static int leased;
-
-static void give_up(int signal_number)
-{
-    (void)signal_number;
-    fcntl(leased, F_SETLEASE, F_UNLCK);
-}
-
-/* In another process: holds the file until somebody opens it, as a file server
- * does for its clients. */
-static void lease(const char *name)
-{
-    struct sigaction action = {.sa_handler = give_up, .sa_flags = SA_RESTART};
-    leased = open(name, O_RDWR | O_CLOEXEC);
-    if (leased < 0 || sigaction(SIGIO, &action, NULL) ||
-        fcntl(leased, F_SETLEASE, F_WRLCK))
-        _exit(2);
-}
-
-static bool has_leases(void)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    bool has = fd >= 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
-    if (fd >= 0)
-        close(fd);
-    return has;
-}
-
-START_TEST(the_end_of_a_lease_is_waited_for)
-{
-    char *bytes;
-    size_t size;
-    fixture_store(path, content, 100);
-    if (!has_leases()) {
-        printf("skipped: no lease on a file here\n");
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        other_process other = other_process_start(lease, path);
-        int status = i ? leat__file_read_own(&bytes, &size, path, 100)
-                       : leat__file_read(&bytes, &size, path, 100);
-        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-        ck_assert_uint_eq(size, 100);
-        leat__free(bytes);
-        other_process_stop(&other);
-    }
 }
 END_TEST
 
@@ -511,7 +460,6 @@ int main(void)
     tcase_add_test(
         tcase, reading_that_fails_is_an_error_and_what_is_interrupted_goes_on);
     tcase_add_test(tcase, a_file_of_leats_own_is_no_link_or_pipe);
-    tcase_add_test(tcase, the_end_of_a_lease_is_waited_for);
     tcase_add_test(tcase, a_file_is_written_whole);
     tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);
     tcase_add_test(tcase, a_bare_name_is_written);

@@ -249,8 +249,12 @@ static int open_or_make(leat__bad_record_file *file)
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
     int fd = open(file->path, flags | O_CREAT | O_EXCL, 0666);
     file->is_made = fd >= 0;
-    return fd < 0 && errno == EEXIST ? open(file->path, flags | O_CREAT, 0666)
-                                     : fd;
+    if (fd < 0 && errno == EEXIST)
+        fd = open(file->path, flags | O_CREAT, 0666);
+    /* Under another program's lease, which this open has asked to end. */
+    return fd < 0 && errno == EWOULDBLOCK
+               ? leat__file_open(file->path, O_RDWR | O_APPEND)
+               : fd;
 }
 
 static int open_regular(leat__bad_record_file *file)

@@ -2,13 +2,13 @@
  * DESIGN
  *
  * `environments` lists the open environments under `list_lock`, which is held
- * while one is opened or closed, except while the opening waits for other
- * processes (join): then `openings` has an entry for its lock file, and other
- * openings by that file wait for `opened` until the entry is gone, so that the
- * process never uses two descriptors of a lock file. Closing never waits. Each
- * environment has its own locks for its snapshots, opening_lock before
- * snapshots_lock; list_lock is held with neither, and none of them while a
- * reader reads.
+ * while one is opened or closed, except while the opening waits for the end of
+ * a lease, when it has nothing open yet, or for other processes (join): then
+ * `openings` has an entry for its lock file, and other openings by that file
+ * wait for `opened` until the entry is gone, so that the process never uses two
+ * descriptors of a lock file. Closing never waits. Each environment has its own
+ * locks for its snapshots, opening_lock before snapshots_lock; list_lock is
+ * held with neither, and none of them while a reader reads.
  *
  * fork: another thread may hold any lock at that moment, so a child takes none
  * of its parent's. It forgets the lists, of which that of environments is
@@ -22,6 +22,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "readers/lmdb/lmdb_lock_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,14 +154,31 @@ static bool is_opening(const leat__lmdb_lock *lock)
     return at != NULL;
 }
 
+/* Pauses once, without list_lock, for the end of another program's lease on the
+ * lock file, which opening it has asked for. */
+static int await_lease(leat__lmdb_lock_wait *wait, const leat__lmdb_file *file)
+{
+    pthread_mutex_unlock(&list_lock);
+    int status = leat__lmdb_lock_wait_once(wait, file->lock,
+                                           "another program has a lease on it");
+    pthread_mutex_lock(&list_lock);
+    return status;
+}
+
 /* Opens the lock file, after others that open it. *out and *code as those of
  * leat__lmdb_lock_open. */
 static int open_lock(leat__lmdb_lock **out, const leat__lmdb_file *file,
-                     int *code)
+                     int64_t began, int *code)
 {
+    leat__lmdb_lock_wait wait = {.began = began};
     for (;;) {
         leat__lmdb_lock *lock = NULL;
         int status = leat__lmdb_lock_open(&lock, file, code);
+        if (!status && *code == EWOULDBLOCK) {
+            status = await_lease(&wait, file);
+            if (!status)
+                continue;
+        }
         if (status || !lock || !is_opening(lock)) {
             *out = lock;
             return status;
@@ -291,8 +309,9 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
 {
     leat__lmdb_lock *lock = NULL;
     *code = 0;
-    int status = leat__lmdb_file_is_sealed(file) ? LEAT_OK
-                                                 : open_lock(&lock, file, code);
+    int status = leat__lmdb_file_is_sealed(file)
+                     ? LEAT_OK
+                     : open_lock(&lock, file, began, code);
     if (status)
         return status;
     leat__lmdb_environment *shared = find_locked(file, lock);

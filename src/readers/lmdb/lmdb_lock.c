@@ -184,7 +184,7 @@ static int lock_file(leat__lmdb_lock *lock, int64_t began, bool *is_alone,
         if (!leat__lmdb_lock_file_is_taken(*code))
             return LEAT_OK;
         int status = leat__lmdb_lock_wait_once(
-            &wait, &lock->file,
+            &wait, lock->file.path,
             "another program has locked it, and opens the "
             "database");
         if (status)

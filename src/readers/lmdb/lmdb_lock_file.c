@@ -36,17 +36,15 @@ static int foreign_file(const char *path, const char *what)
                       path, what);
 }
 
-int leat__lmdb_lock_file_damaged(const leat__lmdb_lock_file *lock,
-                                 const char *what)
+int leat__lmdb_lock_file_damaged(const char *path, const char *what)
 {
     return leat_error(LEAT_EIO,
                       "%s: %s; end all programs that have the database open, "
                       "then remove this file",
-                      lock->path, what);
+                      path, what);
 }
 
-int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait,
-                              const leat__lmdb_lock_file *lock,
+int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
                               const char *what)
 {
     int64_t now = leat__clock_now();
@@ -56,10 +54,10 @@ int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait,
         wait->pause = SECOND / 20000;
     int64_t waited = now - wait->began;
     if (waited > WAIT_SECONDS * SECOND)
-        return leat__lmdb_lock_file_damaged(lock, what);
+        return leat__lmdb_lock_file_damaged(path, what);
     if (waited > SECOND && !wait->logged) {
         wait->logged = true;
-        leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", lock->path, what);
+        leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", path, what);
     }
     struct timespec pause = leat__clock_timespec(wait->pause);
     nanosleep(&pause, NULL);
@@ -340,18 +338,18 @@ int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock)
     const leat__lmdb_lock_table *table = lock->table;
     if (table->magic != MAGIC)
         return leat__lmdb_lock_file_damaged(
-            lock, "not LMDB's lock file, or damaged, while another "
-                  "program uses it");
+            lock->path, "not LMDB's lock file, or damaged, while another "
+                        "program uses it");
     if (table->format != FORMAT)
         return leat_error(LEAT_EIO,
                           "%s: of lock format %#x, expected %#x: another "
                           "version of LMDB uses it; end that program first",
                           lock->path, table->format, FORMAT);
     if (atomic_load(&table->readers) > lock->capacity)
-        return leat__lmdb_lock_file_damaged(lock,
+        return leat__lmdb_lock_file_damaged(lock->path,
                                             "its number of readers is damaged");
     if (table->readers_mutex.__data.__kind != lock->kind)
-        return leat__lmdb_lock_file_damaged(lock, "its mutex is damaged");
+        return leat__lmdb_lock_file_damaged(lock->path, "its mutex is damaged");
     return LEAT_OK;
 }
 
@@ -363,7 +361,7 @@ int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code)
     else if (found.st_size < (off_t)(sizeof(leat__lmdb_lock_table) +
                                      sizeof(leat__lmdb_lock_slot)) ||
              found.st_size > LOCK_BYTES_MAX)
-        return leat__lmdb_lock_file_damaged(lock, "its size is damaged");
+        return leat__lmdb_lock_file_damaged(lock->path, "its size is damaged");
     else if (!(*code = reserve(lock)))
         *code = map_table(lock, (size_t)found.st_size);
     return lock->table ? leat__lmdb_lock_file_check(lock) : LEAT_OK;

@@ -55,8 +55,7 @@ typedef struct leat__lmdb_lock_wait {
 } leat__lmdb_lock_wait;
 
 /* Pauses once. LEAT_EIO, with `what` as the reason, 5 s after it began. */
-int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait,
-                              const leat__lmdb_lock_file *lock,
+int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
                               const char *what);
 
 /*
@@ -114,8 +113,7 @@ int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
 int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock);
 
 /* LEAT_EIO, and a line that says what to do. */
-int leat__lmdb_lock_file_damaged(const leat__lmdb_lock_file *lock,
-                                 const char *what);
+int leat__lmdb_lock_file_damaged(const char *path, const char *what);
 
 void leat__lmdb_lock_file_unmap(leat__lmdb_lock_file *lock);
 

@@ -38,14 +38,15 @@ static int lock_slots(leat__lmdb_lock_file *lock)
     int code = 0;
     int status = leat__lmdb_lock_file_check(lock);
     while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
-        status = leat__lmdb_lock_wait_once(&wait, lock, "its mutex is locked");
+        status =
+            leat__lmdb_lock_wait_once(&wait, lock->path, "its mutex is locked");
     if (status)
         return status;
     if (code == EOWNERDEAD) {
         clear_dead(lock);
         code = pthread_mutex_consistent(mutex);
     }
-    return code ? leat__lmdb_lock_file_damaged(lock,
+    return code ? leat__lmdb_lock_file_damaged(lock->path,
                                                "its mutex cannot be locked")
                 : LEAT_OK;
 }

@@ -23,6 +23,7 @@
 #include "tools/database/staging.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tools/database/replaced_lock.h"
 
 #include <dirent.h>
@@ -132,8 +133,7 @@ static int look_into(int at, const char *name, const char *path,
 static int read_journal(const struct staging *staging, char **out)
 {
     struct stat file;
-    int fd = openat(staging->fd, "journal",
-                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = leat__file_open_at(staging->fd, "journal", O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT)
         return LEAT_OK;
     ssize_t n = -1;

@@ -1,4 +1,5 @@
 #include "tools/database/target.h"
+#include "base/file.h"
 
 #include <leat/ext/reader.h>
 
@@ -17,7 +18,7 @@ static const uint32_t lmdb_magic = 0xbeefc0de;
 
 int64_t target_begin(const char *path, void *out, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = leat__file_open(path, 0);
     if (fd < 0)
         return -1;
     ssize_t n = read(fd, out, size);

@@ -1,6 +1,7 @@
 #include "tools/delivery/dump_directory.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tools/cli/staged_file.h"
 #include "tools/delivery/directory.h"
 
@@ -50,8 +51,7 @@ static ssize_t read_start(const struct dump_directory *directory,
 {
     struct stat found;
     char start[DUMP_START_BYTES];
-    int fd = openat(directory->fd, name,
-                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = leat__file_open_at(directory->fd, name, O_NOFOLLOW);
     if (fd < 0)
         return -1;
     ssize_t n = !fstat(fd, &found) && S_ISREG(found.st_mode)
