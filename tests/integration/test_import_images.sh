@@ -293,6 +293,9 @@ rm -rf made
 import 0 mixed made --root set
 rm -rf made
 
+# A line about a path of any length ends in the reason.
+refuses 2 'x: File name too long$' mixed made --root "$(printf '%5000s' '' | tr ' ' x)"
+
 # Lists that are none.
 printf 'c.jpg 1\na b.png one\n' >bad
 refuses 2 'bad: line 2: expected a label' bad made --root set

@@ -57,6 +57,12 @@ refuses 64 "$leat" synth digits --seed
 refuses 2 "$leat" synth digits --count 5 first
 grep -q -- --force stderr || fail "--force is not named"
 cmp first/data.mdb second/data.mdb || fail "touched without --force"
+# A limit of file sizes is no full disk, or at least may be none.
+(
+    ulimit -f 4
+    refuses 2 "$leat" synth digits --count 5 made
+)
+grep -q 'or a file size limit$' stderr || fail "the limit is not named: $(cat stderr)"
 # Where pages are large, as on some processors, records on pages of their own take
 # what they take: the map grows in time.
 export ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0"

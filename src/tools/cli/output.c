@@ -61,12 +61,31 @@ void output_begin(void)
     json_set_alloc_funcs(alloc_json, free);
 }
 
+/* A line that is too long keeps both its ends, as leat_error's does: names in
+   it are long, and the reason follows them. */
+static void format_line(char out[LINE_BYTES], const char *format, va_list list)
+{
+    enum { TAIL = LINE_BYTES / 2 };
+    char *whole;
+    int size = vasprintf(&whole, format, list);
+    if (size < 0) {
+        snprintf(out, LINE_BYTES, "%s", format);
+        return;
+    }
+    snprintf(out, LINE_BYTES, "%s", whole);
+    if (size >= LINE_BYTES) {
+        memcpy(out + LINE_BYTES - TAIL, whole + size + 1 - TAIL, TAIL);
+        memcpy(out + LINE_BYTES - TAIL - 3, "...", 3);
+    }
+    free(whole);
+}
+
 int message_print(int exit_status, const char *format, ...)
 {
     char text[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    format_line(text, format, arguments);
     va_end(arguments);
     print_line(text);
     return exit_status;
@@ -88,7 +107,7 @@ void message_misuse(const char *command, const char *format, ...)
     char text[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    format_line(text, format, arguments);
     va_end(arguments);
     output_exit(message_print(EXIT_MISUSED, "%s (see leat%s%s --help)", text,
                               *command ? " " : "", command));

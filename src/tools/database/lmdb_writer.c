@@ -33,14 +33,16 @@ static int database_error(const struct lmdb_writer *writer, int code)
     if (code == ENOENT)
         return leat_error(LEAT_EIO, "%s: another leat is writing it",
                           target(writer));
-    /* liblmdb returns EIO when only a part could be written. */
+    /* liblmdb returns either when only a part could be written. */
     struct statvfs disk;
-    if (code == EIO && !statvfs(writer->staging.path, &disk) &&
-        disk.f_bavail * disk.f_frsize < SPARE_BYTES)
+    bool is_cut = code == EIO || code == ENOSPC;
+    bool is_full = is_cut && !statvfs(writer->staging.path, &disk) &&
+                   disk.f_bavail * disk.f_frsize < SPARE_BYTES;
+    if (is_full)
         code = ENOSPC;
     return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
                       mdb_strerror(code),
-                      code == EIO ? ", or a file size limit" : "");
+                      is_cut && !is_full ? ", or a file size limit" : "");
 }
 
 static int begin(struct lmdb_writer *writer)
