@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,38 @@ START_TEST(what_was_made_and_nothing_else_is_taken_back)
     ck_assert_int_eq(directory_make(place, &kept), LEAT_OK);
     directory_unmake(place, kept);
     ck_assert(is_there(place));
+}
+END_TEST
+
+/* As `mkdir -p` would leave it: "a", which the path leads out of again. */
+START_TEST(a_path_that_cannot_be_made_leaves_nothing)
+{
+    static const char *const names[] = {"a/..", "a/b/../c", "a/./../b", NULL};
+    char path[512], made[128], longest[NAME_MAX + 2];
+    size_t kept;
+    snprintf(made, sizeof(made), "%s/a", place);
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = 0;
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "%s/%s%s", place,
+                 names[i] ? names[i] : "a/", names[i] ? "" : longest);
+        ck_assert_int_eq(directory_make(path, &kept), LEAT_EIO);
+        ck_assert_msg(!is_there(made), "%s", path);
+    }
+}
+END_TEST
+
+START_TEST(the_names_of_what_is_there_may_be_dots)
+{
+    char path[128];
+    size_t kept;
+    snprintf(path, sizeof(path), "%s/./../%s/a/./b/.", place,
+             strrchr(place, '/') + 1);
+    ck_assert_int_eq(directory_make(path, &kept), LEAT_OK);
+    ck_assert(is_there(path));
+    directory_unmake(path, kept);
+    snprintf(path, sizeof(path), "%s/a", place);
+    ck_assert(!is_there(path));
 }
 END_TEST
 
@@ -90,6 +123,8 @@ int main(void)
     TCase *tests = tcase_create("directory");
     tcase_add_checked_fixture(tests, make_place, remove_place);
     tcase_add_test(tests, what_was_made_and_nothing_else_is_taken_back);
+    tcase_add_test(tests, a_path_that_cannot_be_made_leaves_nothing);
+    tcase_add_test(tests, the_names_of_what_is_there_may_be_dots);
     tcase_add_test(tests, every_entry_comes_and_then_the_end);
     tcase_add_test(tests, a_directory_that_cannot_be_read_does_not_look_empty);
     suite_add_tcase(suite, tests);

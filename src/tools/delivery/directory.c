@@ -25,27 +25,35 @@ static int make_one(const char *path, size_t length, size_t *kept)
 int directory_make(const char *path, size_t *kept)
 {
     char part[PATH_MAX];
-    size_t was = 0, at = strspn(path, "/"), length = strlen(path);
+    size_t at = strspn(path, "/"), was = at, name = at, length = strlen(path);
     int status = LEAT_OK;
     if (length >= sizeof(part))
         return leat__error_system(ENAMETOOLONG, "%s", path);
     memcpy(part, path, length + 1);
     while (!status && path[at]) {
+        name = at;
         at += strcspn(path + at, "/");
         size_t next = at + strspn(path + at, "/");
         part[at] = 0;
-        status = make_one(part, next, &was);
+        /* Of one that was missing, ".." is missing and "." is the same. */
+        if (name > was && !strcmp(part + name, ".."))
+            status = leat__error_system(ENOENT, "%s", path);
+        else if (name == was || strcmp(part + name, ".") != 0)
+            status = make_one(part, next, &was);
         part[at] = path[at];
         at = next;
     }
-    if (status)
-        directory_unmake(path, was);
-    else
+    if (!status) {
         *kept = was;
+        return LEAT_OK;
+    }
+    part[name] = 0; /* the one that failed */
+    directory_unmake(part, was);
     return status;
 }
 
-/* Those that were not made cannot be removed. */
+/* Those that were not made cannot be removed; nor can one be by the name ".",
+   which gives EINVAL. */
 void directory_unmake(const char *path, size_t kept)
 {
     char part[PATH_MAX];
@@ -56,7 +64,7 @@ void directory_unmake(const char *path, size_t kept)
     for (; to > kept; to--) {
         part[to] = 0;
         if (part[to - 1] != '/' && (!path[to] || path[to] == '/') &&
-            rmdir(part) && errno != ENOENT)
+            rmdir(part) && errno != ENOENT && errno != EINVAL)
             return;
     }
 }
