@@ -281,12 +281,14 @@ static int write_all(int fd, const void *bytes, size_t size)
 }
 
 /* Only a regular file may be replaced, never a device or a pipe. */
-static int check_target(const char *path)
+static int check_target(const char *path, mode_t *mode)
 {
     struct stat found;
+    *mode = 0;
     if (lstat(path, &found) != 0)
         return errno == ENOENT ? LEAT_OK
                                : leat__error_system(errno, "%s", path);
+    *mode = found.st_mode;
     if (S_ISREG(found.st_mode))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
@@ -298,8 +300,20 @@ typedef struct new_file {
     const char *path;
     char *beside; /* `path`, with room for MARK and NUL at its end */
     char *mark;   /* the end of `path` in it */
+    mode_t mode;  /* of the file that it replaces; 0: none */
     int fd;
 } new_file;
+
+/* What only some might read stays so. A file system without permissions refuses
+ * others than it has for all. 0, or -1: errno. */
+static int keep_mode(const new_file *file)
+{
+    struct stat about;
+    if (!file->mode || (fstat(file->fd, &about) == 0 &&
+                        !((about.st_mode ^ file->mode) & 0777)))
+        return 0;
+    return fchmod(file->fd, file->mode & 0777);
+}
 
 static int draw_name(const new_file *file)
 {
@@ -332,7 +346,7 @@ static int write_beside(new_file *file, const void *bytes, size_t size)
     int status = create_beside(file);
     if (status)
         return status;
-    if (write_all(file->fd, bytes, size))
+    if (keep_mode(file) || write_all(file->fd, bytes, size))
         status = leat__error_system(errno, "%s", file->path);
     if (close(file->fd) && !status)
         status = leat__error_system(errno, "%s", file->path);
@@ -400,7 +414,8 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
     if (!create_unnamed(file))
         return LEAT_AGAIN;
     int status = LEAT_OK;
-    if (write_all(file->fd, bytes, size) || close_copy(file->fd))
+    if (keep_mode(file) || write_all(file->fd, bytes, size) ||
+        close_copy(file->fd))
         status = leat__error_system(errno, "%s", file->path);
     if (!status)
         status = name_unnamed(file);
@@ -411,7 +426,8 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
 
 int leat__file_write(const char *path, const void *bytes, size_t size)
 {
-    int status = check_target(path);
+    mode_t mode;
+    int status = check_target(path, &mode);
     int code = leat__file_check_limit((int64_t)size);
     if (!status && code)
         status = leat__error_system(code, "%s", path);
@@ -422,7 +438,7 @@ int leat__file_write(const char *path, const void *bytes, size_t size)
     if (!beside)
         return LEAT_ENOMEM;
     memcpy(beside, path, length + 1);
-    new_file file = {path, beside, beside + length, -1};
+    new_file file = {path, beside, beside + length, mode, -1};
     status = write_unnamed(&file, bytes, size);
     if (status == LEAT_AGAIN)
         status = write_beside(&file, bytes, size);

@@ -58,7 +58,8 @@ int leat__file_check_limit(int64_t size);
  * file that is replaced, and a file system without such files, need a name
  * first: PATH.leat-XXXXXX, beside it, exclusive and random, which is then
  * renamed; on failure that file is removed. An existing file is unchanged on
- * failure. Errors: LEAT_EIO, LEAT_ENOMEM.
+ * failure, and one that replaces it has its permissions. Errors: LEAT_EIO,
+ * LEAT_ENOMEM.
  */
 int leat__file_write(const char *path, const void *bytes, size_t size);
 

@@ -267,6 +267,24 @@ START_TEST(a_file_is_written_whole)
 }
 END_TEST
 
+/* Also by a file that has a name while it is written. */
+START_TEST(a_file_that_is_replaced_hands_its_permissions_on)
+{
+    struct stat about;
+    ck_assert_int_eq(leat__file_write(path, content, 10), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(chmod(path, i ? 0444 : 0600), 0);
+        if (i)
+            fault_arm(FAULT_OPEN, 0, EOPNOTSUPP, 0);
+        ck_assert_int_eq(leat__file_write(path, content, 20), LEAT_OK);
+        ck_assert_int_eq(fault_disarm(), i);
+        expect_content(content, 20);
+        ck_assert_int_eq(stat(path, &about), 0);
+        ck_assert_int_eq(about.st_mode & 07777, i ? 0444 : 0600);
+    }
+}
+END_TEST
+
 static bool has_unnamed(void)
 {
     int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -461,6 +479,7 @@ int main(void)
         tcase, reading_that_fails_is_an_error_and_what_is_interrupted_goes_on);
     tcase_add_test(tcase, a_file_of_leats_own_is_no_link_or_pipe);
     tcase_add_test(tcase, a_file_is_written_whole);
+    tcase_add_test(tcase, a_file_that_is_replaced_hands_its_permissions_on);
     tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);
     tcase_add_test(tcase, a_bare_name_is_written);
     tcase_add_test(tcase, a_file_is_written_where_none_can_be_without_a_name);

@@ -57,6 +57,11 @@ refuses 64 "$leat" synth digits --seed
 refuses 2 "$leat" synth digits --count 5 first
 grep -q -- --force stderr || fail "--force is not named"
 cmp first/data.mdb second/data.mdb || fail "touched without --force"
+# What is replaced hands its permissions on.
+cp -r second private
+chmod 600 private/data.mdb
+"$leat" synth digits --count 5 --force private >stdout
+[ "$(stat -c %a private/data.mdb)" = 600 ] || fail "a private file is one for all"
 # A limit of file sizes is no full disk, or at least may be none.
 (
     ulimit -f 4

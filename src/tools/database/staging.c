@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tools/database/replaced_lock.h"
+#include "tools/database/target.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -366,27 +367,6 @@ static int begin(struct staging *staging, bool restart)
     return status;
 }
 
-/* A symbolic link stays one: its target is replaced. A slash at the end would
-   follow it. "." and ".." are no names that another can be beside. */
-static char *resolve(const char *path)
-{
-    struct stat found;
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    char *target = strndup(path, length), *real = NULL;
-    if (!target)
-        return NULL;
-    const char *slash = strrchr(target, '/');
-    const char *name = slash ? slash + 1 : target;
-    if (!strcmp(name, ".") || !strcmp(name, "..") ||
-        (!lstat(target, &found) && S_ISLNK(found.st_mode)))
-        real = realpath(target, NULL);
-    if (real)
-        free(target);
-    return real ? real : target;
-}
-
 int staging_open(struct staging *staging, const struct staging_options *options)
 {
     *staging =
@@ -395,7 +375,7 @@ int staging_open(struct staging *staging, const struct staging_options *options)
         return leat_error(LEAT_EINVAL,
                           "the database to be made needs a path; this is ''");
     const char *arguments = options->arguments;
-    char *target = staging->target = resolve(options->target);
+    char *target = staging->target = target_resolve(options->target);
     bool is_short =
         !target || asprintf(&staging->path, "%s.leat-part", target) < 0 ||
         asprintf(&staging->database, "%s.leat-part/database", target) < 0 ||
@@ -407,6 +387,19 @@ int staging_open(struct staging *staging, const struct staging_options *options)
     if (status)
         staging_close(staging, !staging->owned);
     return status;
+}
+
+/* What only some might read stays so. */
+static int keep_mode(const struct staging *staging)
+{
+    struct stat old, new;
+    if (lstat(staging->data, &old) ||
+        fstatat(staging->fd, STAGED_DATA, &new, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISREG(old.st_mode) || !((old.st_mode ^ new.st_mode) & 0777))
+        return LEAT_OK;
+    return fchmodat(staging->fd, STAGED_DATA, old.st_mode & 0777, 0)
+               ? leat__error_system(errno, "%s", staging->data)
+               : LEAT_OK;
 }
 
 /* The lock file goes with the database that is replaced; a process that has
@@ -446,8 +439,12 @@ static int move_to_target(const struct staging *staging)
     enum contents found;
     int status = look_into(AT_FDCWD, staging->target, staging->target,
                            is_foreign, &found);
-    if (status || (found == OWN && staging->replace))
+    if (!status && found == OWN && staging->replace) {
+        status = keep_mode(staging);
         return status ? status : move_file(staging);
+    }
+    if (status)
+        return status;
     if (found == MISSING && move_directory(staging))
         return LEAT_OK;
     if (found == MISSING && errno != EEXIST && errno != ENOTEMPTY &&

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,25 @@
  */
 enum { MAGIC_OFFSET = 16 };
 static const uint32_t lmdb_magic = 0xbeefc0de;
+
+char *target_resolve(const char *path)
+{
+    struct stat found;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    char *target = strndup(path, length), *real = NULL;
+    if (!target)
+        return NULL;
+    const char *slash = strrchr(target, '/');
+    const char *name = slash ? slash + 1 : target;
+    if (!strcmp(name, ".") || !strcmp(name, "..") ||
+        (!lstat(target, &found) && S_ISLNK(found.st_mode)))
+        real = realpath(target, NULL);
+    if (real)
+        free(target);
+    return real ? real : target;
+}
 
 int64_t target_begin(const char *path, void *out, size_t size)
 {

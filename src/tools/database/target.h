@@ -10,6 +10,14 @@
 typedef bool target_own(const char *path);
 
 /*
+ * The path without slashes at its end, which would follow a link; of a symbolic
+ * link, which stays one, that of its target, and of "." and "..", which are no
+ * names that another can be beside, the real one. Owned by the caller (free);
+ * NULL: out of memory.
+ */
+char *target_resolve(const char *path);
+
+/*
  * Whether the file `path` may be written by a command that reads the database
  * `source`. A file that is there gives way if it is empty or `is_own`, another
  * one with `force`; never a file of a database, this or another one.
