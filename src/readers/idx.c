@@ -272,6 +272,8 @@ static inline int read_record(const idx_format *idx,
     if (status || !idx->labels)
         return status;
     uint64_t record = (span->offset - file->first) / file->stride;
+    if (span->offset < file->first || record >= (uint64_t)file->count)
+        return leat_error(LEAT_EDATA, "it has no label");
     const int32_t *label =
         &idx->labels[idx->first_label[file->number] + (int64_t)record];
     return leat__record_append_as(sample, &spec[1], label, sizeof(*label));

@@ -145,6 +145,47 @@ START_TEST(labels_go_with_their_images)
 }
 END_TEST
 
+/* As another program may write it into a token. */
+static int seek_to(leat_reader *reader, int64_t offset, int64_t record)
+{
+    const int64_t mark[] = {0, offset, record};
+    const leat_position at = {0, record};
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_token_put(&token, mark, sizeof(mark)), LEAT_OK);
+    int status = leat_reader_seek(reader, at, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+/* Neither images before or between records, nor those that the header does not
+ * promise, have labels. */
+START_TEST(a_mark_is_of_a_record_where_it_begins)
+{
+    static const int64_t wrong[][2] = {{1, 2},  {15, 1},       {16, 1},
+                                       {22, 2}, {29, 2},       {27, 2},
+                                       {52, 6}, {16 + 600, 2}, {16 + 600, 100}};
+    unsigned char bytes[1024] = {0};
+    leat_sample sample;
+    write_pair();
+    (void)make_images(bytes);
+    record_sequence_pack("images.gz", bytes, sizeof(bytes), 0);
+    leat_reader *reader = read_samples("idx:images.gz,labels.gz", &sample, 1);
+    for (int i = 0; i < LENGTH(wrong); i++) {
+        ck_assert_int_eq(seek_to(reader, wrong[i][0], wrong[i][1]),
+                         LEAT_EINVAL);
+        ck_assert_str_eq(leat_last_error(),
+                         "images.gz: the mark is none of these files");
+        ck_assert_int_eq(seek_to(reader, 16 + 12, 2), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(label_of(&sample), 7);
+    }
+    ck_assert_int_eq(seek_to(reader, 16 + 30, 5), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EFORMAT);
+    drop_samples(reader, &sample, 1);
+}
+END_TEST
+
 START_TEST(several_files_have_several_of_labels)
 {
     unsigned char bytes[64];
@@ -371,6 +412,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, images_come_as_they_are);
     tcase_add_test(tests, labels_go_with_their_images);
+    tcase_add_test(tests, a_mark_is_of_a_record_where_it_begins);
     tcase_add_test(tests, several_files_have_several_of_labels);
     tcase_add_test(tests, all_types_are_read_in_the_machines_order);
     tcase_add_test(tests, labels_may_have_any_type_of_whole_numbers);

@@ -269,12 +269,29 @@ typedef struct stream_mark {
     int64_t record;
 } stream_mark;
 
+static int refuse_mark(const leat__stream_cursor *cursor)
+{
+    return leat_error(LEAT_EINVAL, "%s: the mark is none of these files",
+                      cursor->files->path[0]);
+}
+
+/* Whether the record may begin at the offset. Where all have the same size, no
+ * walk would notice that it does not. */
+static bool may_begin(const leat__record_file *file, const stream_mark *mark)
+{
+    uint64_t from = mark->offset - file->first;
+    if (mark->offset < file->first)
+        return false;
+    return !file->stride ||
+           (mark->record <= file->count && from % file->stride == 0 &&
+            from / file->stride == (uint64_t)mark->record);
+}
+
 static int seek(leat__stream_cursor *cursor, const stream_mark *mark)
 {
     if (mark->file < 0 || mark->file > cursor->files->n || mark->record < 0 ||
         mark->offset > INT64_MAX)
-        return leat_error(LEAT_EINVAL, "%s: the mark is none of these files",
-                          cursor->files->path[0]);
+        return refuse_mark(cursor);
     int status = leat__stream_cursor_rewind(cursor);
     if (status)
         return status;
@@ -297,6 +314,8 @@ static int seek(leat__stream_cursor *cursor, const stream_mark *mark)
         status = leat__stream_cursor_begin(cursor);
     if (status || mark->record == 0)
         return status;
+    if (!may_begin(&cursor->begun[cursor->file].file, mark))
+        return refuse_mark(cursor);
     if (cursor->format->ops->resume)
         return walk_to(cursor, mark->record);
     cursor->walk.offset = mark->offset;
