@@ -2,10 +2,9 @@
  * The text is base64 of the bytes followed by their CRC-32, with the URL-safe
  * alphabet and without padding.
  */
+#include "data/token.h"
 #include "base/error.h"
 #include "base/memory.h"
-
-#include <leat/token.h>
 
 #include <string.h>
 #include <zlib.h>
@@ -66,6 +65,35 @@ int leat_token_get(leat_token *token, void *bytes, size_t size)
         memcpy(bytes, token->bytes + token->cursor, size);
     token->cursor += size;
     return LEAT_OK;
+}
+
+int leat__token_get_counts(leat_token *token, const char *name, int64_t out[],
+                           int n)
+{
+    leat_token first = *token;
+    for (int i = 0; i < n; i++) {
+        int64_t count;
+        int status = leat_token_get(&first, &count, sizeof(count));
+        if (status)
+            return status;
+        if (count < 0 || count > LEAT__POSITION_MAX)
+            return leat_error(LEAT_EINVAL,
+                              "%s: the mark is none: expected a count from 0 "
+                              "to %lld, found %lld",
+                              name, (long long)LEAT__POSITION_MAX,
+                              (long long)count);
+    }
+    return leat_token_get(token, out, (size_t)n * sizeof(*out));
+}
+
+int leat__token_get_position(leat_token *token, const char *name,
+                             leat_position *out)
+{
+    int64_t at[2];
+    int status = leat__token_get_counts(token, name, at, 2);
+    if (!status)
+        *out = (leat_position){at[0], at[1]};
+    return status;
 }
 
 static uint32_t checksum(const unsigned char *bytes, size_t size)

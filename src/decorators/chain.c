@@ -1,6 +1,7 @@
 /* chain, several readers one after the other in each epoch. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
 #include "pipeline/reader_table.h"
@@ -189,8 +190,8 @@ static int next_reader(chain_reader *chain)
     return LEAT_OK;
 }
 
-/* The number of a sample in its reader's epoch has no overflow, though a mark
- * may begin near its end. */
+/* The number of a sample in its reader's epoch has no overflow, though skips
+ * may be as long as they like. */
 static void count_taken(chain_reader *chain, int64_t n)
 {
     if (__builtin_add_overflow(chain->taken, n, &chain->taken))
@@ -320,18 +321,16 @@ static int chain_stream_seek(leat_reader *reader, leat_position position,
     int64_t state[2] = {0, 0};
     int status = LEAT_OK;
     if (mark)
-        status = leat_token_get(mark, state, sizeof(state));
+        status = leat__token_get_counts(mark, "chain", state, 2);
     else if (position.index > 0)
         status =
             leat_error(LEAT_EUNSUPPORTED,
                        "chain: sample %lld cannot be found by its index, over "
                        "readers without random access",
                        (long long)position.index);
-    if (!status && (state[0] < 0 ||
-                    state[0] >= chain->map.decorator.nupstream || state[1] < 0))
-        status = leat_error(LEAT_EINVAL,
-                            "chain: there is no sample %lld of reader %lld",
-                            (long long)state[1], (long long)state[0]);
+    if (!status && state[0] >= chain->map.decorator.nupstream)
+        status = leat_error(LEAT_EINVAL, "chain: there is no reader %lld",
+                            (long long)state[0]);
     if (status)
         return status;
     if (!mark)

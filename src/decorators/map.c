@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/shape.h"
+#include "data/token.h"
 #include "decorators/callable.h"
 #include "decorators/sample_map.h"
 #include "pipeline/reader_table.h"
@@ -146,10 +147,10 @@ static int ordered_next(leat_reader *reader, leat_sample *const out[], int n,
 
 static int take_mark(leat_token *mark, map_mark *out)
 {
-    int status = leat_token_get(mark, out, sizeof(*out));
-    if (!status && (out->next.epoch < 0 || out->next.index < 0))
-        status = leat_error(LEAT_EINVAL, "map: the mark is none");
-    return status;
+    int status = leat__token_get_position(mark, "map", &out->next);
+    return status
+               ? status
+               : leat_token_get(mark, &out->has_ended, sizeof(out->has_ended));
 }
 
 static int ordered_seek(leat_reader *reader, leat_position position,

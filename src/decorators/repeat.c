@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
 
@@ -155,10 +156,10 @@ static int repeat_seek_mark(leat_reader *reader, leat_position position,
     int64_t at[2];
     if (!mark)
         return repeat_seek(reader, position, NULL);
-    int status = leat_token_get(mark, at, sizeof(at));
+    int status = leat__token_get_counts(mark, "repeat", at, 2);
     if (status)
         return status;
-    if (at[0] < 0 || at[0] > repeat->times || at[1] < 0)
+    if (at[0] > repeat->times)
         return leat_error(LEAT_EINVAL, "repeat: there is no pass %lld",
                           (long long)at[0]);
     return go_to_pass(repeat, position.epoch, at[0], at[1], mark);

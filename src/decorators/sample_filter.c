@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/sample.h"
+#include "data/token.h"
 #include "pipeline/reader_table.h"
 
 #include <limits.h>
@@ -220,12 +221,12 @@ static int filter_seek(leat_reader *reader, leat_position position,
                           "%s: no index finds a sample again: expected 0, or a "
                           "mark",
                           reader->ops->name);
-    int status = mark ? leat_token_get(mark, &to, sizeof(to)) : LEAT_OK;
+    const char *name = reader->ops->name;
+    int status = mark ? leat__token_get_position(mark, name, &to) : LEAT_OK;
     if (!status && mark)
-        status = leat_token_get(mark, &done, sizeof(done));
-    if (!status && (to.epoch < 0 || to.index < 0 || done < 0 || done > INT_MAX))
-        status =
-            leat_error(LEAT_EINVAL, "%s: the mark is none", reader->ops->name);
+        status = leat__token_get_counts(mark, name, &done, 1);
+    if (!status && done > INT_MAX)
+        status = leat_error(LEAT_EINVAL, "%s: the mark is none", name);
     if (!status)
         status = leat__decorator_seek(reader, to, mark);
     if (!status && done > 0)

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/sample.h"
+#include "data/token.h"
 
 #include <string.h>
 
@@ -75,10 +76,7 @@ static int map_seek(leat_reader *reader, leat_position position,
     leat__sample_map *map = map_of(reader);
     int status = leat__decorator_seek(reader, position, mark);
     if (!status && mark && map->notes_positions)
-        status = leat_token_get(mark, &position, sizeof(position));
-    if (!status && (position.epoch < 0 || position.index < 0))
-        status =
-            leat_error(LEAT_EINVAL, "%s: the mark is none", reader->ops->name);
+        status = leat__token_get_position(mark, reader->ops->name, &position);
     if (!status)
         map->next = position;
     return status;

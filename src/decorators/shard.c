@@ -1,6 +1,7 @@
 /* shard:N,I, the samples I, I + N, I + 2N ... of each epoch. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
 
@@ -94,12 +95,9 @@ static int shard_seek(leat_reader *reader, leat_position position,
     leat_position from = {position.epoch, 0};
     int status = LEAT_OK;
     if (mark)
-        status = leat_token_get(mark, &from.index, sizeof(from.index));
+        status = leat__token_get_counts(mark, "shard", &from.index, 1);
     else if (position.index > 0) /* just after the sample before */
         from.index = index_of(shard, position.index - 1) + 1;
-    if (!status && from.index < 0)
-        status = leat_error(LEAT_EINVAL, "shard: %lld is not a position",
-                            (long long)from.index);
     if (!status)
         status = leat_reader_seek(upstream_of(shard), from, mark);
     if (!status)

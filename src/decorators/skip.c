@@ -1,6 +1,7 @@
 /* skip:N, what follows the first samples of each epoch. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
 
@@ -111,12 +112,10 @@ static int skip_seek_mark(leat_reader *reader, leat_position position,
     if (!mark)
         return skip_seek(reader, position, NULL);
     int64_t state[2];
-    int status = leat_token_get(mark, state, sizeof(state));
-    if (!status && (state[0] < 0 || state[1] < 0 || state[1] > skip->skip))
-        status = leat_error(LEAT_EINVAL,
-                            "skip: %lld is not a position, or %lld are not to "
-                            "be left out",
-                            (long long)state[0], (long long)state[1]);
+    int status = leat__token_get_counts(mark, "skip", state, 2);
+    if (!status && state[1] > skip->skip)
+        status = leat_error(LEAT_EINVAL, "skip: %lld are not to be left out",
+                            (long long)state[1]);
     if (status)
         return status;
     const leat_position from = {position.epoch, state[0]};

@@ -1,6 +1,7 @@
 /* take:N, the first samples of each epoch. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
 
@@ -55,8 +56,8 @@ static int take_seek(leat_reader *reader, leat_position position,
         return leat__index_map_seek(reader, position, NULL);
     int status = leat__decorator_seek(reader, position, mark);
     if (!status && mark)
-        status = leat_token_get(mark, &position.index, sizeof(position.index));
-    if (!status && (position.index < 0 || position.index > take->count))
+        status = leat__token_get_counts(mark, "take", &position.index, 1);
+    if (!status && position.index > take->count)
         status = leat_error(LEAT_EINVAL, "take: %lld is not a position",
                             (long long)position.index);
     if (!status)

@@ -1,6 +1,7 @@
 /* unbatch, the rows of each sample's first axis as samples. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/batch_rows.h"
 #include "decorators/decorator.h"
 #include "decorators/decorators.h"
@@ -155,10 +156,10 @@ static int seek_marked(unbatch_reader *unbatch, leat_position position,
     const leat_position to = {position.epoch, 0};
     int status = leat_reader_seek(upstream_of(unbatch), to, mark);
     if (!status)
-        status = leat_token_get(mark, &row, sizeof(row));
+        status = leat__token_get_counts(mark, "unbatch", &row, 1);
     if (status)
         return status;
-    begin_at(unbatch, row < 0 ? INT64_MAX : row);
+    begin_at(unbatch, row);
     if (row == 0)
         return LEAT_OK;
     status = plan(unbatch);

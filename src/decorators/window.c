@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/grouper.h"
 
@@ -323,10 +324,7 @@ static int stream_seek(leat_reader *reader, leat_position position,
                                                    position.index - is_later)};
     int status = leat_reader_seek(upstream_of(window), to, mark);
     if (!status && mark)
-        status = leat_token_get(mark, &first, sizeof(first));
-    if (!status && (first < 0 || first > INT64_MAX / 2))
-        status =
-            leat_error(LEAT_EINVAL, "window: the mark is of another chain");
+        status = leat__token_get_counts(mark, "window", &first, 1);
     if (!status)
         begin(window, first);
     return status;

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "data/token.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
 
@@ -187,9 +188,6 @@ const char *leat_data_layer_top_name(const leat_data_layer *layer, int i)
 
 #define TOKEN_VERSION 1
 
-/* No layer gets further, and sums of positions still fit. */
-#define POSITION_MAX ((int64_t)1 << 60)
-
 /* 44 bytes, which with the checksum make 64 letters; then the data set's. */
 typedef struct resume_point {
     uint8_t version;
@@ -303,8 +301,9 @@ static int check_point(const leat_data_layer_group *group,
 
 static int check_position(const leat__position *at)
 {
-    if (at->position < 0 || at->position > POSITION_MAX || at->epoch < 0 ||
-        at->epoch > at->position || at->index < 0 || at->index > at->position)
+    if (at->position < 0 || at->position > LEAT__POSITION_MAX ||
+        at->epoch < 0 || at->epoch > at->position || at->index < 0 ||
+        at->index > at->position)
         return leat_error(LEAT_EINVAL, "the resume token names no position");
     return LEAT_OK;
 }

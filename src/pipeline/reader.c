@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/sample.h"
+#include "data/token.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
@@ -424,12 +425,9 @@ static int seek_marked(leat_reader *reader, leat_token *mark)
 {
     leat_position at;
     int64_t skipped;
-    int status = leat_token_get(mark, &at, sizeof(at));
+    int status = leat__token_get_position(mark, reader->ops->name, &at);
     if (status)
         return status;
-    if (at.epoch < 0 || at.index < 0)
-        return leat_error(LEAT_EINVAL, "the mark of the reader \"%s\" is none",
-                          reader->ops->name);
     status = call_seek(reader, at, NULL);
     if (status != LEAT_EUNSUPPORTED || at.index == 0)
         return status;

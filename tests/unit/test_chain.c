@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "data/token.h"
 #include "support/order_check.h"
 #include "support/suite.h"
 
@@ -183,10 +184,10 @@ START_TEST(no_mark_leads_out_of_it)
 END_TEST
 
 /* The number of a sample in a mark is what another program wrote. */
-START_TEST(the_largest_number_in_a_mark_stays_one)
+START_TEST(a_number_up_to_the_largest_in_a_mark_is_taken)
 {
     leat_reader *reader = order_open("(plain:marked,9) (plain:marked,9)|chain");
-    const int64_t near = INT64_MAX - 1;
+    const int64_t near = LEAT__POSITION_MAX - 3, beyond = near + 4;
     const leat_position at = {0, 5};
     leat_token mark;
     leat_sample sample;
@@ -206,6 +207,9 @@ START_TEST(the_largest_number_in_a_mark_stays_one)
         ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
         ck_assert_msg(!leat_reader_seek(reader, at, &mark), "%s",
                       leat_last_error());
+        memcpy(mark.bytes + sizeof(near), &beyond, sizeof(beyond));
+        mark.cursor = 0;
+        ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_EINVAL);
     }
     leat_sample_finish(&sample);
     leat_token_finish(&mark);
@@ -351,7 +355,7 @@ int main(void)
     tcase_add_test(all, shapes_may_differ);
     tcase_add_test(all, types_and_names_may_not);
     tcase_add_test(all, no_mark_leads_out_of_it);
-    tcase_add_test(all, the_largest_number_in_a_mark_stays_one);
+    tcase_add_test(all, a_number_up_to_the_largest_in_a_mark_is_taken);
     tcase_add_loop_test(all, after_a_seek_that_failed_the_beginning_is_found, 0,
                         2);
     tcase_add_test(all, an_input_without_identity_hides_no_other);

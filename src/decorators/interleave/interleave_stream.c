@@ -5,6 +5,7 @@
  * marks of those that are open. Inputs that have ended need none.
  */
 #include "base/counter.h"
+#include "data/token.h"
 #include "decorators/interleave/interleave.h"
 #include "pipeline/reader_state.h"
 #include "pipeline/reader_table.h"
@@ -246,7 +247,7 @@ static int fill_slot(leat__interleave *interleave, int i, int64_t epoch,
     int32_t element;
     memcpy(&index, bytes, sizeof(index));
     memcpy(&element, bytes + sizeof(index), sizeof(element));
-    if (element < -1 || index < 0 || index > INT64_MAX / 2 ||
+    if (element < -1 || index < 0 || index > LEAT__POSITION_MAX ||
         element >= interleave->next_element ||
         (!interleave->template &&
          interleave->next_element > interleave->map.decorator.nupstream))

@@ -6,6 +6,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/mix/mix.h"
 #include "pipeline/reader_table.h"
 
@@ -173,7 +174,7 @@ static int mix_mark(leat_reader *reader, leat_token *token)
 static int take_state(leat__mix *mix, leat_token *mark)
 {
     int64_t at;
-    int status = leat_token_get(mark, &at, sizeof(at));
+    int status = leat__token_get_counts(mark, "mix", &at, 1);
     for (int i = 0; i < mix->map.decorator.nupstream && !status; i++) {
         uint64_t word = 0;
         status = leat_token_get(mark, &word, sizeof(word));
@@ -184,8 +185,6 @@ static int take_state(leat__mix *mix, leat_token *mark)
         if (!status && word >> (INDEX_BITS + PASS_BITS + 1))
             status = leat_error(LEAT_EINVAL, "mix: the mark is none");
     }
-    if (!status && at < 0)
-        status = leat_error(LEAT_EINVAL, "mix: the mark is none");
     if (!status && !all_ended(mix))
         status = enter_phase(mix);
     if (!status)

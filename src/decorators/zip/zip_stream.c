@@ -8,6 +8,7 @@
  * and how many were passed since; else it is the inputs' own.
  */
 #include "base/memory.h"
+#include "data/token.h"
 #include "decorators/zip/zip.h"
 
 #include <string.h>
@@ -406,14 +407,13 @@ static int pass_again(leat__zip *zip, int64_t given)
 static int take_state(leat_token *mark, int64_t *index, int64_t *given)
 {
     int64_t state[2];
-    int status = leat_token_get(mark, state, sizeof(state));
+    int status = leat__token_get_counts(mark, "zip", state, 2);
     if (status)
         return status;
     *index = state[0];
     *given = state[1];
-    return *given < 0 || *given > *index
-               ? leat_error(LEAT_EINVAL, "zip: the mark is none")
-               : LEAT_OK;
+    return *given > *index ? leat_error(LEAT_EINVAL, "zip: the mark is none")
+                           : LEAT_OK;
 }
 
 static int zip_seek(leat_reader *reader, leat_position position,

@@ -1,6 +1,7 @@
 #include "readers/record/stream_cursor.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/token.h"
 
 #include <string.h>
 
@@ -265,7 +266,7 @@ static int walk_to(leat__stream_cursor *cursor, int64_t record)
 
 typedef struct stream_mark {
     int64_t file;
-    uint64_t offset;
+    int64_t offset;
     int64_t record;
 } stream_mark;
 
@@ -279,8 +280,8 @@ static int refuse_mark(const leat__stream_cursor *cursor)
  * walk would notice that it does not. */
 static bool may_begin(const leat__record_file *file, const stream_mark *mark)
 {
-    uint64_t from = mark->offset - file->first;
-    if (mark->offset < file->first)
+    uint64_t offset = (uint64_t)mark->offset, from = offset - file->first;
+    if (offset < file->first)
         return false;
     return !file->stride ||
            (mark->record <= file->count && from % file->stride == 0 &&
@@ -289,8 +290,7 @@ static bool may_begin(const leat__record_file *file, const stream_mark *mark)
 
 static int seek(leat__stream_cursor *cursor, const stream_mark *mark)
 {
-    if (mark->file < 0 || mark->file > cursor->files->n || mark->record < 0 ||
-        mark->offset > INT64_MAX)
+    if (mark->file > cursor->files->n)
         return refuse_mark(cursor);
     int status = leat__stream_cursor_rewind(cursor);
     if (status)
@@ -318,16 +318,20 @@ static int seek(leat__stream_cursor *cursor, const stream_mark *mark)
         return refuse_mark(cursor);
     if (cursor->format->ops->resume)
         return walk_to(cursor, mark->record);
-    cursor->walk.offset = mark->offset;
+    cursor->walk.offset = (uint64_t)mark->offset;
     cursor->walk.record = cursor->record = mark->record;
-    return leat__stream_cursor_go_to(cursor, mark->offset);
+    return leat__stream_cursor_go_to(cursor, cursor->walk.offset);
 }
 
 int leat__stream_cursor_seek(leat__stream_cursor *cursor, leat_token *token)
 {
-    stream_mark mark;
-    int status = leat_token_get(token, &mark, sizeof(mark));
-    return status ? status : seek(cursor, &mark);
+    int64_t state[3];
+    int status =
+        leat__token_get_counts(token, cursor->files->path[0], state, 3);
+    if (status)
+        return status;
+    const stream_mark mark = {state[0], state[1], state[2]};
+    return seek(cursor, &mark);
 }
 
 int leat__stream_cursor_mark(const leat__stream_cursor *cursor,
@@ -335,9 +339,9 @@ int leat__stream_cursor_mark(const leat__stream_cursor *cursor,
 {
     stream_mark mark = {cursor->file, 0, 0};
     if (cursor->is_open) {
-        mark.offset = cursor->at < cursor->nspans
-                          ? cursor->spans[cursor->at].offset
-                          : cursor->walk.offset;
+        mark.offset = (int64_t)(cursor->at < cursor->nspans
+                                    ? cursor->spans[cursor->at].offset
+                                    : cursor->walk.offset);
         mark.record = current_record(cursor);
     }
     return leat_token_put(token, &mark, sizeof(mark));
