@@ -124,6 +124,13 @@ static int set_anchor(window_reader *window, anchor *one)
     return leat_reader_mark(upstream_of(window), &one->mark);
 }
 
+/* Samples from `older` to the next window: less than a shift and an extent lie
+ * between two anchors, and the window is not yet a shift after the newer. */
+static int64_t most_between(const window_reader *window)
+{
+    return 2 * window->grouper.shift + window->extent;
+}
+
 /* In time for the next window: `older` is never after its first sample. */
 static int set_anchors(window_reader *window)
 {
@@ -325,6 +332,9 @@ static int stream_seek(leat_reader *reader, leat_position position,
     int status = leat_reader_seek(upstream_of(window), to, mark);
     if (!status && mark)
         status = leat__token_get_counts(mark, "window", &first, 1);
+    if (!status && first > most_between(window))
+        status =
+            leat_error(LEAT_EINVAL, "window: the mark is of another chain");
     if (!status)
         begin(window, first);
     return status;

@@ -362,12 +362,15 @@ START_TEST(a_mark_of_another_chain_is_refused)
     leat_token mark;
     leat_token_init(&mark);
     const leat_position at = {0, 0};
-    const int64_t first = -2;
+    const int64_t first[] = {-2, 4 + 2 * 1 + 1, INT64_MAX / 2};
     source.is_stream = 1;
     reader = open_chain("window:4,1,ragged=tokens");
-    leat_token_put(&mark, &at, sizeof(at));
-    leat_token_put(&mark, &first, sizeof(first));
-    ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_EINVAL);
+    for (int i = 0; i < 3; i++) {
+        mark.size = mark.cursor = 0;
+        leat_token_put(&mark, &at, sizeof(at));
+        leat_token_put(&mark, &first[i], sizeof(first[i]));
+        ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_EINVAL);
+    }
     leat_token_finish(&mark);
 }
 END_TEST
