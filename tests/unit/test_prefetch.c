@@ -148,6 +148,21 @@ START_TEST(it_reads_into_the_next_epoch_without_a_gap)
 }
 END_TEST
 
+/* A repeat above it numbers its passes round. */
+START_TEST(it_reads_from_the_last_epoch_into_the_first)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    leat_reader *reader = prefetch_open_source(&source, 25, 2);
+    ck_assert_int_eq(prefetch_seek(reader, INT64_MAX, 0), LEAT_OK);
+    prefetch_expect(reader, &sample, 0);
+    prefetch_await_given(&source, COUNT + 2);
+    prefetch_expect_rest(reader, &sample, 1, COUNT);
+    ck_assert_int_eq(prefetch_seek(reader, 0, 0), LEAT_OK);
+    prefetch_expect_rest(reader, &sample, 0, COUNT);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(a_single_pass_ends_for_good)
 {
     scripted_source source = SCRIPTED_SOURCE_INIT;
@@ -459,6 +474,7 @@ int main(void)
     tcase_add_test(tcase, any_number_of_threads_gives_three_epochs);
     tcase_add_test(tcase, options_and_text_are_checked_and_equal);
     tcase_add_test(tcase, it_reads_into_the_next_epoch_without_a_gap);
+    tcase_add_test(tcase, it_reads_from_the_last_epoch_into_the_first);
     tcase_add_test(tcase, a_single_pass_ends_for_good);
     tcase_add_test(tcase, bad_records_and_errors_come_in_their_place);
     tcase_add_test(tcase, unordered_is_refused_where_order_matters);

@@ -206,10 +206,16 @@ static void push_pulled(leat__prefetch *prefetch, prefetch_job *job, int status,
     prefetch->is_stuck = status != LEAT_END && status != LEAT_EDATA;
 }
 
+/* Those of repeat go round, too. */
+static int64_t epoch_after(int64_t epoch)
+{
+    return epoch < INT64_MAX ? epoch + 1 : 0;
+}
+
 /* From the end of an epoch to the next one, ahead of the caller. */
 static void begin_next_epoch(leat__prefetch *prefetch)
 {
-    leat_position begin = {prefetch->next.epoch + 1, 0};
+    leat_position begin = {epoch_after(prefetch->next.epoch), 0};
     leat__prefetch_unlock(prefetch);
     int status =
         leat_reader_seek(leat__prefetch_upstream(prefetch), begin, NULL);
@@ -251,7 +257,7 @@ static void claim_by_index(leat__prefetch *prefetch, prefetch_job *job)
     }
     job->n = 1;
     push_pulled(prefetch, job, LEAT_END, wanted);
-    *next = (leat_position){next->epoch + 1, 0};
+    *next = (leat_position){epoch_after(next->epoch), 0};
 }
 
 /* The slots for a thread: the caller gives back many at a time. */
