@@ -61,7 +61,9 @@ typedef struct open_file {
     int fd;
     const char *path;
     size_t most;             /* by the caller */
-    leat__file_bound *bound; /* or NULL */
+    leat__file_bound *bound; /* or NULL, as `check` */
+    leat__file_check *check;
+    const void *user; /* of check */
     char *bytes;
     size_t capacity;
     size_t used;
@@ -106,10 +108,27 @@ static int read_all(open_file *file)
     return LEAT_OK;
 }
 
+static int check_head(const open_file *file)
+{
+    char head[LEAT__FILE_HEAD] = {0};
+    struct stat about;
+    size_t used = 0;
+    ssize_t n;
+    do {
+        n = pread(file->fd, head + used, sizeof(head) - used, (off_t)used);
+        used += n > 0 ? (size_t)n : 0;
+    } while (n < 0 ? errno == EINTR : n > 0 && used < sizeof(head));
+    if (n < 0 || fstat(file->fd, &about))
+        return leat__error_system(errno, "%s", file->path);
+    return file->check(file->user, head, (size_t)about.st_size);
+}
+
 static int read_whole(open_file *file)
 {
     int status =
         first_capacity(file->fd, file->path, file->most, &file->capacity);
+    if (!status && file->check)
+        status = check_head(file);
     if (status)
         return status;
     file->bytes = leat__alloc(file->capacity);
@@ -249,10 +268,11 @@ int leat__file_open_own(int *out, const char *path)
 }
 
 int leat__file_read_own(char **out, size_t *size, const char *path,
-                        size_t limit)
+                        size_t limit, leat__file_check *check, const void *user)
 {
     int fd;
-    open_file file = {.path = path, .most = limit};
+    open_file file = {
+        .path = path, .most = limit, .check = check, .user = user};
     int status = leat__file_open_own(&fd, path);
     if (status)
         return status;

@@ -44,9 +44,17 @@ int leat__file_open_at(int directory, const char *name, int flags);
  */
 int leat__file_open_own(int *out, const char *path);
 
-/* leat__file_read for such a file. */
+/*
+ * Called before such a file is read, with its size and first bytes, after which
+ * come zeros where it has fewer: an error refuses the file.
+ */
+enum { LEAT__FILE_HEAD = 64 };
+typedef int leat__file_check(const void *user, const char *head, size_t size);
+
+/* leat__file_read for such a file, if `check` (or NULL) takes it. */
 int leat__file_read_own(char **out, size_t *size, const char *path,
-                        size_t limit);
+                        size_t limit, leat__file_check *check,
+                        const void *user);
 
 /* 0; or EFBIG if this process may not make a file that large: writing beyond
  * the limit would raise SIGXFSZ, which ends it. */

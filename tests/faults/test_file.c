@@ -160,8 +160,9 @@ static void expect_own_refused(const char *type)
     char *bytes;
     size_t size;
     char line[1024];
-    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, LARGEST),
-                     LEAT_EIO);
+    ck_assert_int_eq(
+        leat__file_read_own(&bytes, &size, path, LARGEST, NULL, NULL),
+        LEAT_EIO);
     snprintf(line, sizeof(line),
              "%s: expected a file that leat made, found a %s; move it away",
              path, type);
@@ -183,16 +184,18 @@ START_TEST(a_file_of_leats_own_is_no_link_or_pipe)
     char *bytes;
     size_t size;
     fixture_store(path, content, 100);
-    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_OK);
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100, NULL, NULL),
+                     LEAT_OK);
     ck_assert_uint_eq(size, 100);
     ck_assert_mem_eq(bytes, content, size);
     leat__free(bytes);
-    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 99),
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 99, NULL, NULL),
                      LEAT_EFORMAT);
     /* The first look has found a file. */
     fault_act(swap_for_link);
     fault_arm(FAULT_OPEN, 0, FAULT_ACT, 0);
-    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_EIO);
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100, NULL, NULL),
+                     LEAT_EIO);
     ck_assert_int_eq(fault_disarm(), 1);
     expect_own_refused("symbolic link");
     ck_assert_int_eq(symlink(fill_pipe(10), path), 0);
@@ -201,7 +204,65 @@ START_TEST(a_file_of_leats_own_is_no_link_or_pipe)
     ck_assert_int_eq(close(ends[0]), 0);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     expect_own_refused("named pipe");
-    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100), LEAT_EIO);
+    ck_assert_int_eq(leat__file_read_own(&bytes, &size, path, 100, NULL, NULL),
+                     LEAT_EIO);
+}
+END_TEST
+
+/* What a check has been told, and what it says. */
+static struct {
+    char head[LEAT__FILE_HEAD];
+    size_t size;
+    int status;
+} checked;
+
+static int check_head(const void *user, const char *head, size_t size)
+{
+    ck_assert_ptr_eq(user, content);
+    memcpy(checked.head, head, LEAT__FILE_HEAD);
+    checked.size = size;
+    return checked.status;
+}
+
+static int read_checked(char **bytes, size_t *size)
+{
+    return leat__file_read_own(bytes, size, path, LARGEST, check_head, content);
+}
+
+/* Nothing is allocated for what is refused. */
+START_TEST(a_file_of_leats_own_is_checked_by_its_beginning)
+{
+    static const size_t sizes[] = {0, 1, LEAT__FILE_HEAD, LARGEST};
+    char *bytes;
+    size_t size;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char head[LEAT__FILE_HEAD] = {0};
+        memcpy(head, content,
+               sizes[i] < sizeof(head) ? sizes[i] : sizeof(head));
+        fixture_store(path, content, sizes[i]);
+        checked.status = LEAT_EUNSUPPORTED;
+        int64_t before = leat__alloc_count();
+        ck_assert_int_eq(read_checked(&bytes, &size), LEAT_EUNSUPPORTED);
+        ck_assert_int_eq(leat__alloc_count(), before);
+        ck_assert_uint_eq(checked.size, sizes[i]);
+        ck_assert_mem_eq(checked.head, head, sizeof(head));
+        checked.status = LEAT_OK;
+        /* In pieces, too. */
+        fault_arm(FAULT_READ, 0, FAULT_SHORT, 1);
+        ck_assert_int_eq(read_checked(&bytes, &size), LEAT_OK);
+        (void)fault_disarm();
+        ck_assert_mem_eq(checked.head, head, sizeof(head));
+        ck_assert_uint_eq(size, sizes[i]);
+        ck_assert_mem_eq(bytes, content, size);
+        leat__free(bytes);
+    }
+    fault_arm(FAULT_READ, 0, EINTR, 0);
+    ck_assert_int_eq(read_checked(&bytes, &size), LEAT_OK);
+    ck_assert_int_eq(fault_disarm(), 1);
+    leat__free(bytes);
+    fault_arm(FAULT_READ, 0, EIO, 0);
+    ck_assert_int_eq(read_checked(&bytes, &size), LEAT_EIO);
+    ck_assert_int_eq(fault_disarm(), 1);
 }
 END_TEST
 
@@ -478,6 +539,7 @@ int main(void)
     tcase_add_test(
         tcase, reading_that_fails_is_an_error_and_what_is_interrupted_goes_on);
     tcase_add_test(tcase, a_file_of_leats_own_is_no_link_or_pipe);
+    tcase_add_test(tcase, a_file_of_leats_own_is_checked_by_its_beginning);
     tcase_add_test(tcase, a_file_is_written_whole);
     tcase_add_test(tcase, a_file_that_is_replaced_hands_its_permissions_on);
     tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);

@@ -72,8 +72,9 @@ START_TEST(a_file_is_read)
     store("text");
     for (int i = 0; i < 2; i++) {
         other_process other = other_process_start(lease, path);
-        int status = i ? leat__file_read_own(&bytes, &size, path, 100)
-                       : leat__file_read(&bytes, &size, path, 100);
+        int status =
+            i ? leat__file_read_own(&bytes, &size, path, 100, NULL, NULL)
+              : leat__file_read(&bytes, &size, path, 100);
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
         ck_assert_str_eq(bytes, "text");
         leat__free(bytes);

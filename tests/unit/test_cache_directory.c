@@ -215,6 +215,38 @@ START_TEST(an_index_longer_than_the_data_can_have_is_refused)
 }
 END_TEST
 
+static void stretch(const char *name, off_t size)
+{
+    char file[128];
+    snprintf(file, sizeof(file), "%s%s", cache_path, name);
+    ck_assert_int_eq(truncate(file, size), 0);
+}
+
+/* Holes that no memory has room for: the header alone is looked at. */
+START_TEST(a_large_index_is_refused_by_its_header)
+{
+    static const char *const lines[] = {"has another length than it says",
+                                        "the checksum of its index's header",
+                                        "not that of a cache"};
+    size_t size;
+    leat_reader *reader = NULL;
+    cache_make(3);
+    char *bytes = read_file("/index", &size);
+    stretch("/data", (off_t)1 << 43);
+    for (int i = 0; i < 3; i++) {
+        if (i > 0)
+            bytes[i == 1 ? 8 : 0] ^= 1;
+        write_file("/index", bytes, size);
+        stretch("/index", (off_t)1 << 41);
+        ck_assert_int_eq(cache_open_cached(cache_pipeline(3), &reader),
+                         LEAT_EFORMAT);
+        ck_assert_msg(strstr(leat_last_error(), lines[i]), "%s",
+                      leat_last_error());
+    }
+    free(bytes);
+}
+END_TEST
+
 /* A copy elsewhere, to which a link leads, and a pipe. */
 START_TEST(a_link_or_a_pipe_in_it_is_refused)
 {
@@ -390,6 +422,7 @@ int main(void)
     tcase_add_test(tcase, a_damaged_index_is_refused);
     tcase_add_test(tcase, an_index_of_another_kind_is_no_damaged_cache);
     tcase_add_test(tcase, an_index_longer_than_the_data_can_have_is_refused);
+    tcase_add_test(tcase, a_large_index_is_refused_by_its_header);
     tcase_add_test(tcase, a_link_or_a_pipe_in_it_is_refused);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, every_allocation_may_fail);

@@ -180,6 +180,40 @@ START_TEST(every_damaged_byte_makes_it_anew)
 }
 END_TEST
 
+static void stretch(const char *name, off_t size)
+{
+    const struct timespec times[2] = {{1000000000, 0}, {1000000000, 0}};
+    ck_assert_int_eq(truncate(name, size), 0);
+    ck_assert_int_eq(utimensat(AT_FDCWD, name, times, 0), 0);
+}
+
+static long most_kilobytes(void)
+{
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* Holes in a file of one record, whose index may be eight times as large. */
+START_TEST(a_large_file_in_the_place_of_an_index_is_not_read)
+{
+    const uint64_t size = (uint64_t)64 << 20;
+    const uint32_t sum = leat__crc32c_mask(leat__crc32c(0, &size, 8));
+    file.size = 0;
+    record_bytes_add(&file, &size, 8);
+    record_bytes_add(&file, &sum, 4);
+    record_bytes_write(&file, path);
+    stretch(path, (off_t)size + 16);
+    ck_assert_int_eq(count_records(), 1);
+    ino_t inode = kept_inode();
+    stretch(kept, 56 + 8 * (off_t)size);
+    long before = most_kilobytes();
+    ck_assert_int_eq(count_records(), 1);
+    ck_assert_int_lt(most_kilobytes() - before, 64 << 10);
+    ck_assert(kept_inode() != inode);
+}
+END_TEST
+
 START_TEST(offsets_that_do_not_ascend_in_the_file_are_refused)
 {
     static const struct {
@@ -295,6 +329,7 @@ int main(void)
     tcase_add_test(tcase, a_file_just_written_keeps_no_index);
     tcase_add_test(tcase, a_file_of_any_time_has_its_index_kept_if_it_is_past);
     tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
+    tcase_add_test(tcase, a_large_file_in_the_place_of_an_index_is_not_read);
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
     tcase_add_test(tcase, a_link_in_the_place_of_an_index_is_not_followed);

@@ -45,9 +45,9 @@ static int refuse_foreign(const char *path)
                       path);
 }
 
-/* The header, if the file is as long as it should be and unchanged. */
-static int check_index(const char *path, const char *bytes, size_t size,
-                       leat__cache_index_header *header)
+/* The header, if the file is as long as it says. */
+static int check_header(const char *path, const char *bytes, size_t size,
+                        leat__cache_index_header *header)
 {
     if (size < sizeof(header->magic) ||
         memcmp(bytes, LEAT__CACHE_MAGIC, sizeof(header->magic)) != 0)
@@ -62,6 +62,24 @@ static int check_index(const char *path, const char *bytes, size_t size,
         body - header->count * sizeof(leat__cache_place) !=
             header->identity_bytes)
         return refuse(path, "its index has another length than it says");
+    return LEAT_OK;
+}
+
+/* Before the file is read: it may be of any length, and another program's. */
+static int check_head(const void *path, const char *head, size_t size)
+{
+    leat__cache_index_header header;
+    return check_header(path, head, size, &header);
+}
+
+/* The header, if the file is whole and unchanged. */
+static int check_index(const char *path, const char *bytes, size_t size,
+                       leat__cache_index_header *header)
+{
+    int status = check_header(path, bytes, size, header);
+    if (status)
+        return status;
+    uint64_t body = size - sizeof(*header);
     if (header->body_crc != leat__crc32c(0, bytes + sizeof(*header), body))
         return refuse(path, "the checksum of its index is wrong");
     return LEAT_OK;
@@ -120,7 +138,8 @@ static int read_index(leat__cache_directory *directory, const char *path,
     if (!status)
         status = bound_index(path, &most);
     if (!status)
-        status = leat__file_read_own(&directory->index, &size, name, most);
+        status = leat__file_read_own(&directory->index, &size, name, most,
+                                     check_head, path);
     if (!status)
         status = check_index(path, directory->index, size, &header);
     if (status)

@@ -53,20 +53,28 @@ static void write_header(unsigned char *out, const char *name, size_t size,
     write_u64(out + COUNT, (uint64_t)count);
 }
 
+static bool is_header(const unsigned char *at, size_t bytes_size,
+                      const char *name, size_t size, int64_t modified)
+{
+    unsigned char expected[HEADER];
+    if (bytes_size < HEADER || (bytes_size - HEADER) % 8 != 0)
+        return false;
+    write_header(expected, name, size, modified,
+                 (int64_t)((bytes_size - HEADER) / 8));
+    return memcmp(at, expected, OFFSETS_CRC) == 0 &&
+           leat__crc32c(0, at, HEADER_CRC) == leat__get_u32(at + HEADER_CRC);
+}
+
 bool leat__record_index_parse(const void *bytes, size_t bytes_size,
                               const char *name, size_t size, int64_t modified,
                               leat__record_offsets *out)
 {
     const unsigned char *at = bytes;
-    unsigned char expected[HEADER];
-    if (bytes_size < HEADER || (bytes_size - HEADER) % 8 != 0)
+    if (!is_header(at, bytes_size, name, size, modified))
         return false;
     size_t count = (bytes_size - HEADER) / 8;
-    write_header(expected, name, size, modified, (int64_t)count);
     const uint64_t *offset = (const uint64_t *)(const void *)(at + HEADER);
-    if (memcmp(at, expected, OFFSETS_CRC) != 0 ||
-        leat__crc32c(0, at, HEADER_CRC) != leat__get_u32(at + HEADER_CRC) ||
-        leat__crc32c(0, offset, 8 * count) != leat__get_u32(at + OFFSETS_CRC) ||
+    if (leat__crc32c(0, offset, 8 * count) != leat__get_u32(at + OFFSETS_CRC) ||
         !ascends(offset, (int64_t)count, size))
         return false;
     out->offset = offset;
@@ -89,6 +97,21 @@ static char *index_path(const leat__record_source *source)
     return path;
 }
 
+/* The file of records, and the format, that an index has to be of. */
+typedef struct indexed {
+    const leat__record_source *source;
+    const char *format;
+} indexed;
+
+static int check_head(const void *user, const char *head, size_t size)
+{
+    const indexed *of = user;
+    return is_header((const unsigned char *)head, size, of->format,
+                     of->source->map.size, of->source->version.modified)
+               ? LEAT_OK
+               : leat_error(LEAT_EFORMAT, "no index of this file");
+}
+
 static bool load(const char *path, const leat__record_source *source,
                  const char *format, leat__record_offsets *out)
 {
@@ -96,8 +119,10 @@ static bool load(const char *path, const leat__record_source *source,
     size_t size;
     /* A record has a byte at least. */
     size_t limit = HEADER + 8 * source->map.size;
+    const indexed of = {source, format};
     if (access(path, R_OK) != 0 ||
-        leat__file_read_own(&bytes, &size, path, limit) != LEAT_OK)
+        leat__file_read_own(&bytes, &size, path, limit, check_head, &of) !=
+            LEAT_OK)
         return false;
     if (!leat__record_index_parse(bytes, size, format, source->map.size,
                                   source->version.modified, out)) {
