@@ -2,19 +2,31 @@
  * fuzz_mark.c: any bytes as the mark that a chain is sought by, and true marks
  * that are cut and flipped: the chain refuses it, or reads on from a position;
  * an untouched one leads to the very next sample. A refused mark spoils no
- * later seek.
+ * later seek. Below the chains are readers in memory, and compressed files, of
+ * which a mark may lead to what is no record; an image has its label.
  */
 #include "support/index_decorators.h"
 #include "support/stream_decorators.h"
 
 #include <leat/decorators.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SAMPLES = 13, CHAINS = 8, HEADER = 4, READ_MAX = 40 };
+enum { SAMPLES = 13, HEADER = 4, READ_MAX = 40 };
+
+/* Chains of memory, then of images and of text. */
+enum { IMAGES = 8, TEXTS = 10, CHAINS = 16 };
+
+enum { FIRST_LABEL = 100, END = -1, FAILED = -2 };
+
+static int chain; /* of this run */
 
 /* A pass of its own over SAMPLES samples, which no index finds. */
 static int stream_open(void *user, void **pass)
@@ -64,7 +76,7 @@ static leat_pipeline *memory(void)
     const leat_memory_field field = {"label", LEAT_INT32, 0, {0}, labels};
     leat_pipeline *made;
     for (int i = 0; i < SAMPLES; i++)
-        labels[i] = 100 + i;
+        labels[i] = FIRST_LABEL + i;
     if (leat_pipeline_memory(&made, &field, 1, SAMPLES))
         abort();
     return made;
@@ -136,8 +148,74 @@ static leat_pipeline *bucketed(leat_pipeline *upstream)
     return made;
 }
 
-static leat_pipeline *make(int chain)
+static int write_packed(const void *bytes, unsigned size)
 {
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    gzFile file = gzdopen(dup(fd), "wb");
+    if (fd < 0 || !file || gzwrite(file, bytes, size) != (int)size ||
+        gzclose(file) != Z_OK)
+        abort();
+    return fd;
+}
+
+static leat_pipeline *parse(const char *text)
+{
+    leat_pipeline *made;
+    if (leat_pipeline_parse(&made, text))
+        abort();
+    return made;
+}
+
+/* Images of 2 x 2, and `more` than the header promises; their labels. */
+static leat_pipeline *images(int more)
+{
+    static int fd[2], labels;
+    unsigned char bytes[16 + 4 * 2 * SAMPLES] = {0, 0, 8, 3};
+    char text[160];
+    bytes[7] = SAMPLES;
+    bytes[11] = bytes[15] = 2;
+    if (!fd[more])
+        fd[more] = write_packed(bytes, 16u + 4 * SAMPLES * (more ? 2u : 1u));
+    memcpy(bytes, (const char[]){0, 0, 8, 1, 0, 0, 0, SAMPLES}, 8);
+    for (int i = 0; i < SAMPLES; i++)
+        bytes[8 + i] = (unsigned char)(FIRST_LABEL + i);
+    if (!labels)
+        labels = write_packed(bytes, 8 + SAMPLES);
+    snprintf(text, sizeof(text),
+             "idx:/proc/self/fd/%d,/proc/self/fd/%d,compression=GZIP | "
+             "select:label",
+             fd[more], labels);
+    return parse(text);
+}
+
+#define LINES "text:/proc/self/fd/%d,compression=GZIP | columns:label=int32"
+
+static const char *const line_chains[] = {
+    LINES,
+    LINES " | where:label=!105 | shard:2,1",
+    LINES " | skip:1 | take:9 | repeat:2",
+    "(" LINES ") (" LINES ") | mix:even=1",
+    "(" LINES ") (" LINES " | take:5) | chain",
+    "(" LINES ") (" LINES ") | zip:prefix=(,b_)",
+};
+
+static leat_pipeline *lines(const char *format)
+{
+    static int fd;
+    char text[256] = "";
+    unsigned used = 0;
+    for (int i = 0; i < SAMPLES; i++)
+        used += (unsigned)sprintf(text + used, "%d\n", FIRST_LABEL + i);
+    if (!fd)
+        fd = write_packed(text, used);
+    snprintf(text, sizeof(text), format, fd, fd);
+    return parse(text);
+}
+
+static leat_pipeline *make(void)
+{
+    if (chain >= TEXTS)
+        return lines(line_chains[chain - TEXTS]);
     switch (chain) {
     case 0:
         return rotated(filtered(memory()));
@@ -153,32 +231,40 @@ static leat_pipeline *make(int chain)
         return windowed(filtered(stream()));
     case 7:
         return bucketed(batched(stream()));
+    case IMAGES:
+    case IMAGES + 1:
+        return images(chain - IMAGES);
     default:
         return turned(); /* its mark is its position */
     }
 }
 
-static leat_reader *open_chain(int chain)
+static leat_reader *open_chain(void)
 {
     leat_reader *reader;
-    leat_pipeline *pipeline = make(chain);
+    leat_pipeline *pipeline = make();
     if (leat_pipeline_open(pipeline, &reader))
         abort();
     leat_pipeline_unref(pipeline);
     return reader;
 }
 
-/* The label of the next sample, -1 at the end; nothing else may come. */
+/* The label of the next sample, or END; FAILED is of files alone. */
 static int32_t next_label(leat_reader *reader)
 {
     leat_sample sample;
-    int32_t label = -1;
+    int32_t label = END;
     leat_sample_init(&sample);
     int status = leat_reader_next(reader, &sample);
     if (status && status != LEAT_END)
+        label = FAILED;
+    if (label == FAILED && (chain < IMAGES || !leat_last_error()[0]))
         abort();
     if (!status)
         memcpy(&label, sample.field[0].data, sizeof(label));
+    if (!status && chain >= IMAGES && chain < TEXTS &&
+        (label < FIRST_LABEL || label >= FIRST_LABEL + SAMPLES))
+        abort();
     leat_sample_finish(&sample);
     return label;
 }
@@ -250,11 +336,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     leat_token mark;
     if (size < HEADER)
         return 0;
-    int chain = data[0] % CHAINS;
+    chain = data[0] % CHAINS;
     int taken = data[2] % READ_MAX;
     leat_position at = {data[1], data[3]};
-    leat_reader *model = open_chain(chain);
-    leat_reader *reader = open_chain(chain);
+    leat_reader *model = open_chain();
+    leat_reader *reader = open_chain();
     int is_true = 0;
     data += HEADER;
     size -= HEADER;
