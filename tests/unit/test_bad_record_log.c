@@ -456,6 +456,34 @@ START_TEST(a_file_that_was_removed_while_empty_is_made_again)
 }
 END_TEST
 
+/* This is put in front of libc's by the linker. */
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+static int removed_at; /* the call before which the file is removed; 0: none */
+
+int __wrap_flock(int fd, int operation)
+{
+    if (removed_at > 0 && --removed_at == 0)
+        (void)unlink(path);
+    return __real_flock(fd, operation);
+}
+
+/* As by a failing setup, between its opening and the lock. */
+START_TEST(a_file_that_is_removed_before_the_lock_is_had_is_made_again)
+{
+    for (int call = 1; call < 3; call++) {
+        leat__bad_record_log *log = open_log();
+        ck_assert_int_eq(remove(path), 0);
+        removed_at = call;
+        add(log, 1, "s", NULL, "bad");
+        ck_assert_int_eq(removed_at, 0);
+        close_log(log, "s\t1\t\t0\t0\tnone\tbad\n");
+        ck_assert_int_eq(remove(path), 0);
+    }
+}
+END_TEST
+
 /* By the user, who wants no more of these lines; but those that follow. */
 START_TEST(a_list_that_was_removed_is_begun_again)
 {
@@ -636,6 +664,8 @@ int main(void)
                    lines_of_others_list_nothing_and_are_read_to_their_end);
     tcase_add_test(tcase, lines_of_several_processes_follow_each_other);
     tcase_add_test(tcase, a_file_that_was_removed_while_empty_is_made_again);
+    tcase_add_test(tcase,
+                   a_file_that_is_removed_before_the_lock_is_had_is_made_again);
     tcase_add_test(tcase, a_list_that_was_removed_is_begun_again);
     tcase_add_test(tcase,
                    lines_of_a_removed_list_that_find_no_other_are_counted);

@@ -433,28 +433,29 @@ void leat__bad_record_file_discard(leat__bad_record_file *file)
 }
 
 /*
- * Opens the file by its name again once it has been removed: what is written to
- * one without a name is lost.
+ * Opens the file by its name again once it has been removed, be it before the
+ * lock was had: what is written to one without a name is lost.
  */
 static int follow(leat__bad_record_file *file)
 {
     struct stat about;
-    if (fstat(file->file, &about))
-        return fail(file, errno);
-    if (about.st_nlink > 0)
-        return LEAT_OK;
-    int before = file->file;
-    int status = open_list(file);
-    if (status) {
-        file->file = before; /* without a name: tried again by the next line */
-        return status;
+    for (;;) {
+        if (fstat(file->file, &about))
+            return fail(file, errno);
+        if (about.st_nlink > 0)
+            return LEAT_OK;
+        int before = file->file;
+        int status = open_list(file);
+        if (status) {
+            file->file = before; /* tried again by the next line */
+            return status;
+        }
+        (void)close(before);
+        leat__record_set_rewind(&file->listed, 0, 0);
+        file->read = 0;
+        file->is_torn = false;
+        (void)lock(file);
     }
-    (void)close(before);
-    leat__record_set_rewind(&file->listed, 0, 0);
-    file->read = 0;
-    file->is_torn = false;
-    (void)lock(file);
-    return LEAT_OK;
 }
 
 static int append(leat__bad_record_file *file, const leat__bad *bad)
