@@ -120,7 +120,7 @@ interrupt() {
         --out cut >out 2>err </dev/null &
     local pid=$!
     until [ -n "$(find cut -name 'data.npy.leat-*' 2>/dev/null)" ] ||
-        ! kill -0 $pid 2>/dev/null; do :; done
+        ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
     check 'a dump is under way' kill "-$1" $pid
     wait $pid 2>/dev/null
     check "status $? of a dump that got $1" test $? -ne 0
