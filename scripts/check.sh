@@ -58,11 +58,12 @@ compile() {
     cmake --build "$out/$1" --parallel "$jobs" -- -k 0
 }
 
+# One more at a time than there are cores, as many tests wait.
 run_tests() {
     local name=$1
     shift
     unrandomised ctest --test-dir "$out/$name" --output-on-failure \
-        --no-tests=error --parallel "$jobs" "$@"
+        --no-tests=error --parallel $((jobs + 1)) "$@"
 }
 
 check_form() {
