@@ -99,10 +99,11 @@ check_gcc() {
 scripts_alone='^test_gpu_check$|^test_kernel_code$|^test_plot_bench$'
 
 # What takes long under TSan and says nothing about threads: imports that are killed,
-# what starts no thread, and kernels that the double runs one after the other.
+# what starts no thread, kernels that the double runs one after the other, and what
+# waits for a handler, which TSan holds back while a call blocks.
 threadless='^test_import_(kills|stops|full)$|^test_lmdb_(map|walker)$'
 threadless+='|^test_(image_jpeg|jpeg_[a-z]*|transform_batch|transform_rows|record_file|float16)$'
-threadless+='|^test_tool_kernel$'
+threadless+='|^test_(tool_kernel|leases)$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {

@@ -15,16 +15,15 @@ typedef struct leat__random_distribution {
 
 /* Reads the arguments of random, for numbers of that type. Errors: LEAT_EINVAL
  * where the type does not hold them. */
-int leat__random_distribution_init(leat__random_distribution *distribution,
+int leat__random_distribution_init(leat__random_distribution *random,
                                    leat_dtype dtype, const leat_args *args);
 
 /* How many numbers the four words of a choice make. */
-size_t
-leat__random_distribution_block(const leat__random_distribution *distribution);
+size_t leat__random_distribution_block(const leat__random_distribution *random);
 
 /* Makes the first `n` of them. */
-void leat__random_distribution_make(
-    const leat__random_distribution *distribution, const uint32_t words[4],
-    size_t n, char *to);
+void leat__random_distribution_make(const leat__random_distribution *random,
+                                    const uint32_t words[4], size_t n,
+                                    char *to);
 
 #endif
