@@ -11,6 +11,7 @@
 #include "tools/database/target.h"
 #include "tools/delivery/dump_directory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 
@@ -34,8 +35,10 @@ static int leased;
 
 static void give_up(int signal_number)
 {
+    int error = errno;
     (void)signal_number;
     fcntl(leased, F_SETLEASE, F_UNLCK);
+    errno = error;
 }
 
 /* In another process: until somebody opens the file. */

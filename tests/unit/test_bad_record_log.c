@@ -484,6 +484,32 @@ START_TEST(a_file_that_is_removed_before_the_lock_is_had_is_made_again)
 }
 END_TEST
 
+START_TEST(a_file_that_never_had_a_name_is_written_to)
+{
+    char text[200] = "", list[sizeof(path)];
+    int fd = open(directory, O_TMPFILE | O_RDWR, 0600);
+    if (fd < 0) {
+        printf("skipped: no files without a name here\n");
+        return;
+    }
+    memcpy(list, path, sizeof(path));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    leat__bad_record_log *log = open_log();
+    alarm(20);
+    add(log, 1, "s", NULL, "bad");
+    add(log, 2, "s", NULL, "bad");
+    alarm(0);
+    ck_assert_int_eq(log->unwritten, 0);
+    ck_assert_int_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
+    ck_assert_str_eq(text,
+                     "s\t1\t\t0\t0\tnone\tbad\ns\t2\t\t0\t0\tnone\tbad\n");
+    leat__bad_record_log_close(log);
+    free(log);
+    close(fd);
+    memcpy(path, list, sizeof(path));
+}
+END_TEST
+
 /* By the user, who wants no more of these lines; but those that follow. */
 START_TEST(a_list_that_was_removed_is_begun_again)
 {
@@ -666,6 +692,7 @@ int main(void)
     tcase_add_test(tcase, a_file_that_was_removed_while_empty_is_made_again);
     tcase_add_test(tcase,
                    a_file_that_is_removed_before_the_lock_is_had_is_made_again);
+    tcase_add_test(tcase, a_file_that_never_had_a_name_is_written_to);
     tcase_add_test(tcase, a_list_that_was_removed_is_begun_again);
     tcase_add_test(tcase,
                    lines_of_a_removed_list_that_find_no_other_are_counted);

@@ -438,7 +438,7 @@ void leat__bad_record_file_discard(leat__bad_record_file *file)
  */
 static int follow(leat__bad_record_file *file)
 {
-    struct stat about;
+    struct stat about, found;
     for (;;) {
         if (fstat(file->file, &about))
             return fail(file, errno);
@@ -450,7 +450,15 @@ static int follow(leat__bad_record_file *file)
             file->file = before; /* tried again by the next line */
             return status;
         }
-        (void)close(before);
+        /* The path leads to a file that never had a name: /dev/fd/9. */
+        bool is_same = fstat(file->file, &found) == 0 &&
+                       found.st_dev == about.st_dev &&
+                       found.st_ino == about.st_ino;
+        (void)close(is_same ? file->file : before);
+        if (is_same) {
+            file->file = before;
+            return LEAT_OK;
+        }
         leat__record_set_rewind(&file->listed, 0, 0);
         file->read = 0;
         file->is_torn = false;
