@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "readers/file_version.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -98,14 +99,64 @@ static int add_match(leat__file_list *list, const char *match)
     return add_path(list, is_path ? "" : "./", match, strlen(match));
 }
 
+/* Why a file could not be looked at that may match; 0: all could. */
+static _Thread_local int hidden;
+
+static int note_hidden(int result)
+{
+    if (result && errno != ENOENT && errno != ENOTDIR)
+        hidden = errno;
+    return result;
+}
+
+static int look_at(const char *path, struct stat *about)
+{
+    return note_hidden(stat(path, about));
+}
+
+static int look_at_link(const char *path, struct stat *about)
+{
+    return note_hidden(lstat(path, about));
+}
+
+static void *open_folder(const char *path)
+{
+    return opendir(path);
+}
+
+static struct dirent *read_folder(void *folder)
+{
+    return readdir(folder);
+}
+
+static void close_folder(void *folder)
+{
+    (void)closedir(folder);
+}
+
+/* glob alone takes a file that it may not look at for none. */
+static int find_matches(const char *pattern, glob_t *found)
+{
+    const int flags = GLOB_NOSORT | GLOB_ERR | GLOB_NOESCAPE | GLOB_ALTDIRFUNC;
+    *found = (glob_t){.gl_opendir = open_folder,
+                      .gl_readdir = read_folder,
+                      .gl_closedir = close_folder,
+                      .gl_stat = look_at,
+                      .gl_lstat = look_at_link};
+    hidden = 0;
+    return glob(pattern, flags, NULL, found);
+}
+
 static int add_matches(leat__file_list *list, const char *pattern)
 {
-    glob_t found = {0};
+    glob_t found;
     int status = LEAT_OK;
-    int code =
-        glob(pattern, GLOB_NOSORT | GLOB_ERR | GLOB_NOESCAPE, NULL, &found);
+    int code = find_matches(pattern, &found);
     if (code == GLOB_NOSPACE)
         status = leat_error(LEAT_ENOMEM, "%s: out of memory", pattern);
+    else if (hidden && (!code || code == GLOB_NOMATCH))
+        status =
+            leat__error_system(hidden, "%s: a file of the pattern", pattern);
     else if (code == GLOB_NOMATCH)
         status = leat_error(LEAT_EIO, "%s: no file matches", pattern);
     else if (code)

@@ -229,7 +229,7 @@ rm pipe.tail
 # Files that changed meanwhile are other files, even if nobody can see it.
 # shellcheck disable=SC2317 # refuses calls it
 limited() {
-    (ulimit -f 50000 && exec "$@")
+    (ulimit -f "${blocks-50000}" && exec "$@")
 }
 refuses 'cannot write it.*[1-9][0-9]* records are kept' limited "$leat" import cifar10 1.bin 2.bin out
 cp -p 1.bin kept
@@ -262,9 +262,10 @@ grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(ca
 rm -rf out
 
 # What comes through a pipe is other input each time, even where it begins alike.
-echo - >list
-for text in text:- text:@list; do
-    "$leat" import pipeline $text out <pipe >stdout 2>stderr &
+printf -- '-\r\n' >list
+ln -s /dev/stdin input-1
+for text in text:- text:@list 'text:input-*'; do
+    "$leat" import pipeline "$text" out <pipe >stdout 2>stderr &
     exec 8>pipe
     yes same | head -n 200000 >&8
     kill -TERM $!
@@ -274,11 +275,18 @@ for text in text:- text:@list; do
     [ $status -eq 143 ] || fail "status $status of $text after TERM"
     grep -qx 'leat: interrupted (Terminated); a pipe cannot be read again, so --restart starts over' \
         stderr || fail "the line of $text after TERM: $(cat stderr)"
-    refuses 'unfinished import of other files.*--restart' "$leat" import pipeline $text out
+    refuses 'unfinished import of other files.*--restart' "$leat" import pipeline "$text" out
     [ -e out ] && fail "a mixture of two inputs of $text"
     rm -rf out.leat-part
 done
-rm list
+rm list input-1
+# A separator is no input.
+yes 1-2 | head -n 200000 >pairs
+pairs='text:pairs | columns:data=uint8*2,sep=- | reshape:data=1x1x2'
+blocks=5000 refuses 'records are kept' limited "$leat" import pipeline "$pairs" out
+"$leat" import pipeline "$pairs" out >stdout ||
+    fail "cannot resume text with the separator -"
+rm -rf out pairs
 
 # What is there is left alone, whatever it is.
 refuses 'exists already; --force' "$leat" import cifar10 1.bin whole

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/leat-list-XXXXXX";
@@ -105,6 +106,40 @@ START_TEST(a_pattern_without_a_match_names_itself)
 }
 END_TEST
 
+/* As user nobody, since the superuser may look anywhere. */
+static int add_as_nobody(void)
+{
+    if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+        return 77;
+    if (leat__file_list_add(&list, "p-*/x") != LEAT_EIO)
+        return 1;
+    return strstr(leat_last_error(), "p-*/x: a file of the pattern") ? 0 : 2;
+}
+
+START_TEST(a_file_that_cannot_be_looked_at_is_no_missing_one)
+{
+    int status;
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(mkdir(i ? "p-1" : "p-0", 0755), 0);
+        write_file(i ? "p-1/x" : "p-0/x", "");
+    }
+    ck_assert_int_eq(leat__file_list_add(&list, "p-*/x"), LEAT_OK);
+    ck_assert_int_eq(list.n, 2);
+    ck_assert_int_eq(chmod("p-1", 0), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(add_as_nobody());
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(chmod("p-1", 0755), 0);
+    ck_assert(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        printf("skipped: the superuser cannot become another user\n");
+    else
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 START_TEST(a_list_has_a_path_in_each_line)
 {
     write_file("list", "one\r\n\ntwo words\n*.txt\n@list\nlast");
@@ -158,6 +193,7 @@ int main(void)
     tcase_add_test(tests, a_name_that_looks_like_a_pattern_is_itself);
     tcase_add_test(tests, a_match_that_means_something_else_is_a_path);
     tcase_add_test(tests, a_pattern_without_a_match_names_itself);
+    tcase_add_test(tests, a_file_that_cannot_be_looked_at_is_no_missing_one);
     tcase_add_test(tests, a_list_has_a_path_in_each_line);
     tcase_add_test(tests, a_list_that_is_none_is_refused);
     tcase_add_test(tests, each_allocation_may_fail);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Whether one of its readers names standard input, a pipe or a device, also by
- * a list. Of patterns, and of names with spaces or commas, it is not known. */
+ * a list or a pattern. Of names with spaces or commas it is not known. */
 bool single_pass_reads(const leat_pipeline *pipeline);
 
 #endif
