@@ -55,6 +55,15 @@ int leat__fork_watch(void)
                                                 "no memory for the handler");
 }
 
+/*
+ * Before the application's own handlers, so that leat's runs after theirs when
+ * a fork is prepared: these may take locks under which other threads use leat.
+ */
+__attribute__((constructor)) static void watch_from_the_start(void)
+{
+    (void)leat__fork_watch();
+}
+
 void leat__fork_hold(void)
 {
     sigset_t all, mask;
@@ -66,9 +75,14 @@ void leat__fork_hold(void)
 
 void leat__fork_release(void)
 {
-    sigset_t mask = before;
+    sigset_t mask = before, unblocked;
     pthread_mutex_unlock(&held);
-    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    /* What the application's own handlers have unblocked stays so. */
+    sigfillset(&unblocked);
+    for (int i = 1; i < NSIG; i++)
+        if (sigismember(&mask, i) == 1)
+            sigdelset(&unblocked, i);
+    (void)pthread_sigmask(SIG_UNBLOCK, &unblocked, NULL);
 }
 
 unsigned leat__fork_generation(void)

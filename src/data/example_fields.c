@@ -216,6 +216,34 @@ static void end_step(const leat__planned_feature *feature,
         (int64_t)(elements / (feature->strings ? 1 : feature->row));
 }
 
+/* Whether a step has more than was measured, as what is mapped may change. */
+static bool is_more(const leat__planned_feature *feature,
+                    const found_feature *found, const written *done,
+                    const leat__feature_values *values)
+{
+    size_t bytes = values->kind == LEAT__FEATURE_BYTES
+                       ? values->bytes
+                       : values->count * leat_dtype_size(feature->dtype);
+    return done->steps == found->steps ||
+           values->count > found->count - done->count ||
+           bytes > value_bytes(feature, found) - done->bytes;
+}
+
+static bool is_as_measured(const leat__planned_feature *feature,
+                           const found_feature *found, const written *done,
+                           const leat__feature_values *values)
+{
+    if (feature->is_step)
+        return done->steps == found->steps && done->count == found->count &&
+               done->bytes == value_bytes(feature, found);
+    return values->count == found->count && values->bytes == found->bytes;
+}
+
+static int changed(const leat__planned_feature *feature)
+{
+    return refuse(feature, -1, "other values than a moment before");
+}
+
 /* Writes the values of a feature and their offsets into `memory`. */
 static int fill(const reading *in, const leat__planned_feature *feature,
                 const found_feature *found, char *memory)
@@ -242,17 +270,24 @@ static int fill(const reading *in, const leat__planned_feature *feature,
     int status;
     do {
         if (feature->is_step)
-            values = (leat__feature_values){.out = values_at + done.bytes,
-                                            .room = room - done.bytes};
+            values = (leat__feature_values){
+                .out = values_at + done.bytes,
+                .room = found->is_view ? 0 : room - done.bytes};
         values.ends = ends ? ends + 1 + done.count : NULL;
         values.max_ends = found->count - done.count;
         status = leat__feature_next(&iterator, &piece);
         if (!status)
             status = leat__feature_add(&values, piece);
+        if (!status && feature->is_step &&
+            is_more(feature, found, &done, &values))
+            return changed(feature);
         if (!status && feature->is_step)
             end_step(feature, &values, groups, &done);
     } while (!status);
-    return status == LEAT_END ? LEAT_OK : malformed(feature, status);
+    if (status != LEAT_END)
+        return malformed(feature, status);
+    return is_as_measured(feature, found, &done, &values) ? LEAT_OK
+                                                          : changed(feature);
 }
 
 static void set_offsets(leat_field *field, const char *at, size_t n)

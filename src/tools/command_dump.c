@@ -5,9 +5,11 @@
 #include "tools/delivery/token_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -166,17 +168,24 @@ static int report_text(struct dump *dump)
     return 0;
 }
 
-/* A list of bad records that this dump made, of which nothing came. */
+/* A list of bad records that this dump made, of which nothing came. Others that
+ * write to it have its lock. */
 static void drop_list(const struct dump *dump)
 {
-    struct stat list;
+    struct stat list, named;
     const char *path =
         dump->makes_list
             ? leat_data_layer_get_options(dump->source.layer)->bad_record_file
             : NULL;
-    if (path && !lstat(path, &list) && S_ISREG(list.st_mode) &&
-        list.st_size == 0)
+    int fd =
+        path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return;
+    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &list) &&
+        S_ISREG(list.st_mode) && list.st_size == 0 && !lstat(path, &named) &&
+        named.st_ino == list.st_ino && named.st_dev == list.st_dev)
         (void)unlink(path);
+    (void)close(fd);
 }
 
 /* Before setup, which makes the list. */

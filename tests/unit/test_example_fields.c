@@ -10,6 +10,7 @@
 #include <leat/status.h>
 
 #include <check.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,6 +300,55 @@ START_TEST(a_bad_step_is_refused_by_its_number)
 }
 END_TEST
 
+static _Atomic int is_over;
+
+/* As another process that writes to a mapped file: the tag of a piece is that
+ * of an unknown field, and its own again. */
+__attribute__((no_sanitize("thread"))) static void *toggle(void *tag)
+{
+    while (!is_over)
+        *(volatile unsigned char *)tag ^= 0x12 ^ 0x1a;
+    return NULL;
+}
+
+/* Its steps are measured, and then written: there may be more by then. */
+START_TEST(steps_that_come_and_go_are_written_in_their_place)
+{
+    static const char *const types[] = {"k=[int64]", "k=[int64[-1]]"};
+    enum { MORE = 60 };
+    const example_text one = example_one_int(5), key = {"k", 1};
+    example_text first = {.size = 0}, second = {.size = 0};
+    example_text entry = {.size = 0}, map = {.size = 0};
+    pthread_t thread;
+    plan_one(types[_i]);
+    example_put_field(&first, 1, &one);
+    for (int i = 0; i < MORE; i++)
+        example_put_field(&second, 1, &one);
+    example_put_field(&entry, 1, &key);
+    example_put_field(&entry, 2, &first);
+    size_t before = entry.size;
+    example_put_field(&entry, 2, &second);
+    example_put_field(&map, 1, &entry);
+    example_put_field(&message, LEAT__EXAMPLE_LISTS, &map);
+    unsigned char *tag = message.at + message.size - (entry.size - before);
+    ck_assert_int_eq(*tag, 0x12);
+    ck_assert_int_eq(pthread_create(&thread, NULL, toggle, tag), 0);
+    for (int i = 0; i < 20000; i++) {
+        /* Memory of its own each time, whose end a sanitizer knows. */
+        int status = read_message();
+        if (status == LEAT_OK)
+            ck_assert(sample.field[0].shape[0] == 1 ||
+                      sample.field[0].shape[0] == MORE + 1);
+        else
+            ck_assert_int_eq(status, LEAT_EDATA);
+        leat_sample_finish(&sample);
+        leat_sample_init(&sample);
+    }
+    is_over = 1;
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
 START_TEST(features_that_are_not_described_so_are_refused)
 {
     static const char *const bad[] = {
@@ -541,6 +591,8 @@ int main(void)
     tcase_add_test(tcase, steps_of_one_size_add_a_dimension);
     tcase_add_test(tcase, steps_of_different_sizes_have_offsets);
     tcase_add_test(tcase, a_bad_step_is_refused_by_its_number);
+    tcase_add_loop_test(
+        tcase, steps_that_come_and_go_are_written_in_their_place, 0, 2);
     tcase_add_test(tcase, features_that_are_not_described_so_are_refused);
     tcase_add_loop_test(
         tcase, random_examples_are_read_as_protobuf_c_reads_them, 0, 2);

@@ -85,11 +85,16 @@ void leat__record_files_close(leat__record_files *files)
     leat__free(files->source);
 }
 
-/* Whether the file that is mapped still has its name. */
 static bool has_name(const leat__record_source *source, struct stat *found)
 {
     return stat(source->map.name, found) == 0 &&
            found->st_dev == source->device && found->st_ino == source->inode;
+}
+
+bool leat__record_source_has_name(const leat__record_source *source)
+{
+    struct stat found;
+    return has_name(source, &found);
 }
 
 int leat__record_source_check(const leat__record_source *source)

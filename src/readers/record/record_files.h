@@ -79,6 +79,9 @@ int leat__record_source_blame(const leat__record_source *source, int64_t record,
  * was opened. */
 int leat__record_source_check(const leat__record_source *source);
 
+/* Whether its name still leads to the file that is mapped. */
+bool leat__record_source_has_name(const leat__record_source *source);
+
 /*
  * Before records are read by index: leat__record_source_check where others of
  * the file were read in another epoch last. It is a system call, which takes

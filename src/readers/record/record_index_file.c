@@ -176,7 +176,9 @@ void leat__record_index_keep(const leat__record_source *source,
                              const char *format,
                              const leat__record_offsets *offsets)
 {
-    if (!is_settled(source) || leat__record_source_check(source) != LEAT_OK)
+    /* A relative name leads elsewhere after chdir. */
+    if (!is_settled(source) || !leat__record_source_has_name(source) ||
+        leat__record_source_check(source) != LEAT_OK)
         return;
     char *path = index_path(source);
     if (!path || keep(path, source, format, offsets) != LEAT_OK)

@@ -412,10 +412,15 @@ static int move_file(const struct staging *staging)
         return leat__error_system(errno, "%s", staging->target);
     int status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
                                      staging->target);
-    if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb")) {
+    bool has_begun = !status;
+    /* Last of all: without write permission it cannot be resumed. */
+    if (!status)
+        status = keep_mode(staging);
+    if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb"))
         status = leat__error_system(errno, "%s", staging->target);
+    if (status && has_begun)
         replaced_lock_undo(&lock);
-    } else if (!status) {
+    if (!status) {
         replaced_lock_finish(&lock);
         status = sync_directory(target, ".", staging->target);
     }
@@ -439,10 +444,8 @@ static int move_to_target(const struct staging *staging)
     enum contents found;
     int status = look_into(AT_FDCWD, staging->target, staging->target,
                            is_foreign, &found);
-    if (!status && found == OWN && staging->replace) {
-        status = keep_mode(staging);
-        return status ? status : move_file(staging);
-    }
+    if (!status && found == OWN && staging->replace)
+        return move_file(staging);
     if (status)
         return status;
     if (found == MISSING && move_directory(staging))
