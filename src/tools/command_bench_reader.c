@@ -138,15 +138,19 @@ static int read_for_a_while(int i, void *context)
     struct reader_bench *bench = context;
     struct reading *reading = &bench->reading[i];
     reading->records = reading->bytes = 0;
-    int calls = CLOCK_STRIDE / bench->now->batch;
-    double start = leat__clock_seconds(), now;
+    int most = CLOCK_STRIDE / bench->now->batch, calls = 1;
+    double start = leat__clock_seconds(), before, now = start;
     do {
         for (int call = 0; call < calls; call++) {
             int status = read_once(reading, bench);
             if (status)
                 return status;
         }
+        before = now;
         now = leat__clock_seconds();
+        /* Slow readers would go on for long beyond the time. */
+        if (calls < most && now - before < bench->seconds / 8)
+            calls *= 2;
     } while (now - start < bench->seconds);
     reading->rate = (double)reading->records / (now - start);
     return LEAT_OK;
