@@ -5,6 +5,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <limits.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
@@ -265,6 +266,27 @@ static void count_warning(void *user, leat_log_level level, const char *line)
 }
 
 /* An index elsewhere, or what would be gone once it was read. */
+/* A relative name, after chdir: the index would be that of another file. */
+START_TEST(an_index_goes_beside_its_own_file_alone)
+{
+    char here[PATH_MAX];
+    leat_reader *reader;
+    int64_t count;
+    write_records(50, 10);
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    ck_assert_int_eq(chdir(folder), 0);
+    reader = record_reader_open("tfrecord:data,index=KEEP");
+    ck_assert_int_eq(mkdir("other", 0755), 0);
+    ck_assert_int_eq(chdir("other"), 0);
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
+    ck_assert_int_eq(count, 50);
+    leat_reader_close(reader);
+    ck_assert_int_eq(rmdir("../other"), 0);
+    ck_assert_int_eq(chdir(here), 0);
+    ck_assert_uint_eq(kept_inode(), 0);
+}
+END_TEST
+
 START_TEST(a_link_in_the_place_of_an_index_is_not_followed)
 {
     char target[FIXTURE_PATH + 32];
@@ -332,6 +354,7 @@ int main(void)
     tcase_add_test(tcase, a_large_file_in_the_place_of_an_index_is_not_read);
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
+    tcase_add_test(tcase, an_index_goes_beside_its_own_file_alone);
     tcase_add_test(tcase, a_link_in_the_place_of_an_index_is_not_followed);
     tcase_add_test(tcase, an_index_beyond_the_limit_of_files_is_not_kept);
     return suite_run(suite);
