@@ -48,6 +48,7 @@ static void compute(struct mean_image *mean, const char *path, bool quiet)
     struct progress progress;
     const leat_provenance *from = &mean->reader.sample.from;
     output_require(image_reader_open(&mean->reader, path, 0));
+    interrupt_catch();
     leat_reader_count(mean->reader.reader, &total);
     progress_start(&progress, "records", total, quiet);
     for (;;) {
@@ -138,7 +139,7 @@ int command_mean(int argc, char **argv)
     char **arguments = option_parse(&usage, argc, argv);
     if (!arguments[1][0])
         message_misuse("mean", "mean: the file to write has no name");
-    interrupt_catch();
+    interrupt_catch_opening();
     struct mean_image mean = {0};
     output_require(
         target_check(arguments[1], arguments[0], force, is_mean_file));

@@ -241,10 +241,7 @@ int command_show(int argc, char **argv)
     show.source = database ? database : asked->net ? asked->net : asked->reader;
     show.records = database ? 0 : -1;
     show.count = show.count ? show.count : 60;
-    if (database)
-        interrupt_catch();
-    else
-        interrupt_catch_opening();
+    interrupt_catch_opening();
     check_out(&show, database ? database : "");
     int status = write_sheet(&show, database ? show_database : show_layer);
     free(show.cell);

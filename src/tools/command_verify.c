@@ -170,7 +170,7 @@ int command_verify(int argc, char **argv)
         .most_arguments = 1,
     };
     char **arguments = option_parse(&usage, argc, argv);
-    interrupt_catch();
+    interrupt_catch_opening();
     struct inspection found;
     if (inspection_run(&found, arguments[0], (size_t)max_image_bytes, json,
                        NULL, NULL))

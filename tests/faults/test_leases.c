@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 enum { RECORDS = 10 };
 
@@ -114,6 +115,66 @@ START_TEST(a_lock_file_is_locked)
 }
 END_TEST
 
+/* For good, or until the system takes it away, after 45 seconds by default. */
+static void keep_lease(const char *name)
+{
+    lease(name);
+    signal(SIGIO, SIG_IGN);
+}
+
+/* Waits until the process does, as far as the kernel tells. */
+static void await_wait(pid_t child)
+{
+    char name[64], where[64];
+    snprintf(name, sizeof(name), "/proc/%d/wchan", (int)child);
+    for (int i = 0; i < 200; i++) {
+        FILE *file = fopen(name, "r");
+        size_t size = file ? fread(where, 1, sizeof(where) - 1, file) : 0;
+        where[size] = 0;
+        if (file)
+            fclose(file);
+        if (strstr(where, "lease"))
+            return;
+        usleep(10000);
+    }
+}
+
+static pid_t run_tool(int i, const char *made)
+{
+    char out[2 * FIXTURE_PATH];
+    pid_t child = fork();
+    if (child)
+        return child;
+    snprintf(out, sizeof(out), "%s/out.png", directory);
+    if (i == 0)
+        execl(LEAT_TOOL, "leat", "verify", made, NULL);
+    else if (i == 1)
+        execl(LEAT_TOOL, "leat", "mean", made, out, NULL);
+    else
+        execl(LEAT_TOOL, "leat", "show", made, "--out", out, NULL);
+    _exit(1);
+}
+
+START_TEST(a_signal_ends_a_command_that_waits)
+{
+    char made[FIXTURE_PATH], data[2 * FIXTURE_PATH];
+    int status = 0, tries = 0;
+    images_write(made, images_record, RECORDS);
+    snprintf(data, sizeof(data), "%s/data.mdb", made);
+    other_process other = other_process_start(keep_lease, data);
+    pid_t child = run_tool(_i, made);
+    await_wait(child);
+    ck_assert_int_eq(kill(child, SIGTERM), 0);
+    while (waitpid(child, &status, WNOHANG) == 0 && tries++ < 1000)
+        usleep(10000);
+    ck_assert_int_le(tries, 1000);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "%#x",
+                  status);
+    other_process_stop(&other);
+    fixture_remove(made);
+}
+END_TEST
+
 START_TEST(a_list_of_bad_records_is_gone_on_with)
 {
     leat__bad_record_file list;
@@ -165,6 +226,7 @@ int main(void)
     tcase_add_test(tcase, a_file_is_read);
     tcase_add_test(tcase, a_file_is_appended_to);
     tcase_add_test(tcase, a_lock_file_is_locked);
+    tcase_add_loop_test(tcase, a_signal_ends_a_command_that_waits, 0, 3);
     tcase_add_test(tcase, a_list_of_bad_records_is_gone_on_with);
     tcase_add_test(tcase, a_dumps_own_file_is_known);
     tcase_add_test(tcase, a_target_is_known_by_its_beginning);

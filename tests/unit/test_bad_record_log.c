@@ -503,7 +503,7 @@ START_TEST(a_file_that_never_had_a_name_is_written_to)
     ck_assert_int_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
     ck_assert_str_eq(text,
                      "s\t1\t\t0\t0\tnone\tbad\ns\t2\t\t0\t0\tnone\tbad\n");
-    leat__bad_record_log_close(log);
+    leat__bad_record_log_finish(log);
     free(log);
     close(fd);
     memcpy(path, list, sizeof(path));

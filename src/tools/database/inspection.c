@@ -344,6 +344,7 @@ int inspection_run(struct inspection *out, const char *path,
                                   .found = out};
     memset(out, 0, sizeof(*out));
     int status = leat_lmdb_check_open(&inspector.check, path);
+    interrupt_catch();
     if (status)
         return status;
     out->expected = leat_lmdb_check_count(inspector.check);

@@ -49,7 +49,8 @@ struct inspection {
  * Reads every page and record of the database, decodes every image, in at most
  * `max_image_bytes` of memory each (0: the decoders' default). `visit`,
  * unless NULL, gets the good ones on any thread in any order. The result is the
- * same for any number of threads. Errors: those of leat_lmdb_check_open,
+ * same for any number of threads. Once the database is open, a signal is caught
+ * (interrupt_catch). Errors: those of leat_lmdb_check_open,
  * LEAT_ENOMEM, LEAT_ECANCELLED, those of `visit`; *out is then zero.
  */
 int inspection_run(struct inspection *out, const char *path,

@@ -260,6 +260,7 @@ void show_database(struct show *show)
 {
     leat_lmdb_check *check;
     output_require(leat_lmdb_check_open(&check, show->source));
+    interrupt_catch();
     show->records = leat_lmdb_check_count(check);
     leat_lmdb_check_close(check);
     if (show->worst)
