@@ -33,8 +33,9 @@ tests_of() {
     sed -n 's/^Tests: //p' "$@" | tr ' ' '\n' | sort -u
 }
 
+# compile PROGRAM...
 compile() {
-    cmake --build "$out/build" --target "${programs[@]}" >"$out/log" 2>&1
+    cmake --build "$out/build" --target "$@" >"$out/log" 2>&1
 }
 
 # failing PROGRAM...: the first that fails.
@@ -61,7 +62,7 @@ mapfile -t programs < <(tests_of "${patches[@]}")
 cmake -S "$tree" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_C_FLAGS_DEBUG=-O0 -DLEAT_CUDA=OFF -DLEAT_BUILD_TOOL=OFF \
     -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF >"$out/log"
-compile || { tail -n 20 "$out/log" && fail "the tree does not compile"; }
+compile "${programs[@]}" || { tail -n 20 "$out/log" && fail "the tree does not compile"; }
 noticed=$(failing "${programs[@]}")
 [ -z "$noticed" ] || { tail -n 20 "$out/log" && fail "$noticed fails as it is"; }
 
@@ -75,7 +76,7 @@ for patch in "${patches[@]}"; do
         verdict='DOES NOT APPLY'
     else
         verdict='NOT NOTICED'
-        compile || verdict='DOES NOT COMPILE'
+        compile "${tests[@]}" || verdict='DOES NOT COMPILE'
         [ "$verdict" != 'NOT NOTICED' ] || noticed=$(failing "${tests[@]}")
         [ -z "$noticed" ] || verdict=$noticed
     fi
