@@ -57,7 +57,7 @@ def parse_arguments():
     add("--sample", type=int, metavar="N",
         help="this many counted mutants of each file, chosen at random")
     add("--seed", type=int, help="of the choice; else the tree's own")
-    add("--seconds", type=float, metavar="S", help="stop after that long")
+    add("--seconds", type=float, metavar="S", help="stop that long after the build")
     add("--test-seconds", type=float, default=20, metavar="S",
         help="of tests for one mutant, as long as they take without it (20)")
     add("--sanitize", action="store_true",
@@ -835,7 +835,6 @@ def judge_again(options, judge, sanitize, files, deadline):
 
 def measure(options):
     begin = time.monotonic()
-    deadline = begin + options.seconds if options.seconds else None
     wanted = wanted_files(options)
     if not wanted:
         print(f"no line of src/*.c changed since {options.since}")
@@ -843,6 +842,7 @@ def measure(options):
     if not options.planted:
         mutator_python(options)
     build = Build(options)
+    deadline = time.monotonic() + options.seconds if options.seconds else None
     if options.seed is None:
         options.seed = int(build.digest[:8], 16)
     for name in sorted(set(wanted) - set(build.compiles)):
