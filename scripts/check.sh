@@ -146,7 +146,7 @@ check_mutants() {
         echo 'mutants of changed lines: skipped, there is no earlier commit'
         return 0
     }
-    scripts/mutants.sh --since "$since" --seconds 120 --test-seconds 10 \
+    scripts/mutants.sh --since "$since" --seconds 60 --test-seconds 10 \
         --at-least 70 || status=$?
     # Without PyPI there is no universalmutator; it has said so.
     [ "$status" -eq 77 ] || return "$status"
