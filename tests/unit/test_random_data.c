@@ -5,6 +5,7 @@
 #include "support/suite.h"
 
 #include <leat.h>
+#include <leat/choice.h>
 #include <leat/ext/reader.h>
 
 #include <check.h>
@@ -354,6 +355,40 @@ START_TEST(layers_of_one_seed_have_the_same_batches)
 }
 END_TEST
 
+/* 16 of them from each choice, as leat/choice.h has it. */
+START_TEST(bytes_are_those_of_the_choices)
+{
+    uint32_t words[4];
+    open_seeded("random:1,shape=40,dtype=uint8,seed=3", 0);
+    const unsigned char *bytes = read_next();
+    for (uint32_t block = 0; block < 3; block++) {
+        leat_choice(3, 0, 0, block, words);
+        ck_assert_mem_eq(bytes + (size_t)16 * block, words, block < 2 ? 16 : 8);
+    }
+}
+END_TEST
+
+/* The end is not reached, to whatever the type rounds. */
+START_TEST(no_float_is_rounded_to_the_end)
+{
+    static const char *const types[] = {"float16", "bfloat16", "float32",
+                                        "float64"};
+    for (int i = 0; i < 4; i++) {
+        static double values[MANY];
+        char text[80];
+        snprintf(text, sizeof(text), "random:1,shape=%d,dtype=%s,seed=3", MANY,
+                 types[i]);
+        open_seeded(text, 0);
+        const void *data = read_next();
+        leat__cast(values, LEAT_FLOAT64, data, sample.field[0].dtype, MANY);
+        for (int k = 0; k < MANY; k++)
+            ck_assert_msg(values[k] >= 0 && values[k] < 1, "%s: %g", types[i],
+                          values[k]);
+        finish();
+    }
+}
+END_TEST
+
 /* And none is infinite. */
 START_TEST(the_greatest_bounds_of_a_type_are_held)
 {
@@ -388,6 +423,8 @@ int main(void)
     tcase_add_test(tcase, elements_are_independent);
     tcase_add_test(tcase, constants_are_random_numbers_of_one_value);
     tcase_add_test(tcase, what_a_type_does_not_hold_is_refused);
+    tcase_add_test(tcase, bytes_are_those_of_the_choices);
+    tcase_add_test(tcase, no_float_is_rounded_to_the_end);
     tcase_add_test(tcase, the_greatest_bounds_of_a_type_are_held);
     tcase_add_test(tcase, text_and_code_make_equal_pipelines);
     tcase_add_test(tcase, every_allocation_may_fail);
