@@ -127,6 +127,20 @@ refuses 'would be taken for a part of the dump in refused' --bad-record-file fre
 refuses 'would be taken for a part of the dump in refused' --bad-record-file fresh \
     --token refused/data.npy
 [ -e fresh ] || fail 'a list that was there before is gone'
+# One that another process has locked stays, as that may be about to write to it.
+rm -f fresh
+"$leat" dump "${reader[@]}" --on-error ZERO --bad-record-file fresh --batches 100000000 \
+    --out endless >out 2>log </dev/null &
+pid=$!
+until [ -e endless ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+# shellcheck disable=SC2016
+flock fresh sh -c 'kill -TERM $0
+    while read -r _ _ state _ </proc/$0/stat && [ $state != Z ]; do
+        sleep 0.01
+    done 2>/dev/null' $pid
+wait $pid 2>/dev/null
+[ -e fresh ] || fail 'a list that another process has locked is gone'
+[ ! -e endless ] || fail 'a dump that was stopped is there'
 cp token before
 for file in token net; do
     refuses "bad_record_file $file is there and lists no bad records" --bad-record-file $file
