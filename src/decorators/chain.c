@@ -395,6 +395,7 @@ static const leat_reader_ops chain_ops = {
     .save = leat__decorator_save,
     .restore = chain_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
     .parts = chain_parts,
 };
 
@@ -413,6 +414,7 @@ static const leat_reader_ops chain_stream_ops = {
     .save = leat__decorator_save,
     .restore = chain_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
 };
 
 /* An endless reader, or more samples than there are numbers, has no end. */

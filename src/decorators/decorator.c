@@ -122,3 +122,12 @@ int leat__decorator_may_block(leat_reader *reader)
         blocks = leat_reader_may_block(decorator->upstream[i]);
     return blocks;
 }
+
+int leat__decorator_check(leat_reader *reader)
+{
+    const leat__decorator *decorator = decorator_of(reader);
+    int status = LEAT_OK;
+    for (int i = 0; i < decorator->nupstream && !status; i++)
+        status = leat_reader_check(decorator->upstream[i]);
+    return status;
+}

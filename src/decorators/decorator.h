@@ -47,5 +47,6 @@ int leat__decorator_can_seek(leat_reader *reader);
 int leat__decorator_save(leat_reader *reader, leat_token *token);
 int leat__decorator_restore(leat_reader *reader, leat_token *token);
 int leat__decorator_may_block(leat_reader *reader);
+int leat__decorator_check(leat_reader *reader);
 
 #endif

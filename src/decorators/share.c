@@ -246,6 +246,11 @@ static int share_may_block(leat_reader *reader)
     return leat_reader_may_block(reader_of(reader)->shared->reader);
 }
 
+static int share_check(leat_reader *reader)
+{
+    return leat_reader_check(reader_of(reader)->shared->reader);
+}
+
 static const leat_reader_ops share_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "share",
@@ -259,6 +264,7 @@ static const leat_reader_ops share_ops = {
     .save = share_save,
     .restore = share_save,
     .may_block = share_may_block,
+    .check = share_check,
 };
 
 static int check_open(const leat_open *open)

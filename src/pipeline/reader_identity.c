@@ -1,4 +1,4 @@
-/* What tells a reader's data from other data. */
+/* What tells a reader's data from other data, and from what they were. */
 #include "pipeline/reader_state.h"
 
 /*
@@ -29,4 +29,14 @@ int leat_reader_identify(leat_reader *reader, leat_token *token)
     int status = leat_reader_save(reader, token);
     identifies = outer;
     return status;
+}
+
+int leat_reader_check(leat_reader *reader)
+{
+    leat_reader *upstream = reader->state->upstream;
+    if (!LEAT__HAS(reader, check))
+        return upstream ? leat_reader_check(upstream) : LEAT_OK;
+    unsigned lines = leat__error_lines();
+    return leat__reader_check_operation(reader, "check", lines,
+                                        reader->ops->check(reader));
 }

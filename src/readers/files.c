@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "pipeline/arguments.h"
+#include "readers/file_version.h"
 #include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
@@ -18,6 +19,8 @@ typedef struct files_reader {
     uint64_t identity[2]; /* their number, and a hash, once it is known */
     int64_t next;
     atomic_bool cancelled;
+    /* Set with the identity: a hash of their times of modification. */
+    atomic_uint_fast64_t modified;
 } files_reader;
 
 static int files_fields(leat_reader *reader, const leat_field_spec **out,
@@ -116,19 +119,24 @@ static int files_seek(leat_reader *reader, leat_position position,
  */
 static void set_identity(files_reader *files)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = 0xcbf29ce484222325u, modified = 0;
     struct stat found;
-    for (int i = 0; i < files->list.n && files->identity[1] == 0; i++) {
+    if (files->identity[1] != 0)
+        return;
+    for (int i = 0; i < files->list.n; i++) {
         const char *path = files->list.path[i];
         const char *slash = strrchr(path, '/');
         /* Each name with a slash, so that they do not run together. */
         hash = leat__hash_text(hash, "/");
         hash = leat__hash_text(hash, slash ? slash + 1 : path);
-        if (stat(path, &found) == 0 && S_ISREG(found.st_mode))
-            hash = (hash ^ (uint64_t)found.st_size) * 0x100000001b3u;
+        if (stat(path, &found) || !S_ISREG(found.st_mode))
+            continue;
+        hash = (hash ^ (uint64_t)found.st_size) * 0x100000001b3u;
+        modified =
+            leat__file_hash_modified(modified, leat__file_modified(&found));
     }
-    if (files->identity[1] == 0)
-        files->identity[1] = hash;
+    files->identity[1] = hash;
+    atomic_store(&files->modified, modified);
 }
 
 static int files_save(leat_reader *reader, leat_token *token)
@@ -140,9 +148,22 @@ static int files_save(leat_reader *reader, leat_token *token)
 
 static int files_revision(leat_reader *reader, leat_token *token)
 {
-    uint64_t modified =
-        leat__file_list_modified(0, &((files_reader *)reader)->list);
+    files_reader *files = (files_reader *)reader;
+    set_identity(files);
+    uint64_t modified = atomic_load(&files->modified);
     return leat_token_put(token, &modified, sizeof(modified));
+}
+
+static int files_check(leat_reader *reader)
+{
+    files_reader *files = (files_reader *)reader;
+    uint64_t modified = atomic_load(&files->modified);
+    if (modified == 0 || leat__file_list_modified(0, &files->list) == modified)
+        return LEAT_OK;
+    return leat_error(LEAT_EIO,
+                      "files: one of %d was written or removed since they were "
+                      "opened; open them again",
+                      files->list.n);
 }
 
 static int files_restore(leat_reader *reader, leat_token *token)
@@ -194,6 +215,7 @@ static const leat_reader_ops files_ops = {
     .restore = files_restore,
     .memory = files_memory,
     .revision = files_revision,
+    .check = files_check,
 };
 
 static int files_open(const leat_open *open, leat_reader **out)

@@ -6,12 +6,14 @@
 #include "lmdb_fixture.h"
 
 #include <leat/datum.h>
+#include <leat/ext/reader.h>
 #include <leat/transform.h>
 
 #include <check.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static unsigned char value_of_last;
 
@@ -58,21 +60,27 @@ static void teardown(void)
     record_sequence_end();
 }
 
-/* The identity of a pipeline that is opened now, or what a token has of it. */
-static void identify(const char *text, int is_token, leat_token *out)
+static leat_reader *open_text(const char *text)
 {
     leat_pipeline *pipeline;
     leat_reader *reader;
-    leat_token_init(out);
     int status = leat_pipeline_parse(&pipeline, text);
     if (!status)
         status = leat_pipeline_open(pipeline, &reader);
     ck_assert_msg(!status, "%s: %s", text, leat_last_error());
-    status = is_token ? leat_reader_save(reader, out)
-                      : leat_reader_identify(reader, out);
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
+/* The identity of a pipeline that is opened now, or what a token has of it. */
+static void identify(const char *text, int is_token, leat_token *out)
+{
+    leat_reader *reader = open_text(text);
+    leat_token_init(out);
+    int status = is_token ? leat_reader_save(reader, out)
+                          : leat_reader_identify(reader, out);
     ck_assert_msg(!status, "%s: %s", text, leat_last_error());
     leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
 }
 
 static int is_same(const leat_token *a, const leat_token *b)
@@ -146,6 +154,132 @@ START_TEST(databases_of_one_time_differ_by_values_and_transactions)
 }
 END_TEST
 
+START_TEST(an_open_reader_tells_that_a_file_was_written_since)
+{
+    static const struct {
+        const char *text, *file;
+        int status;
+    } cases[] = {
+        {"text:t1,t2", "t2", LEAT_EIO},
+        {"text:t1.gz", "t1.gz", LEAT_EIO},
+        {"text:t1.gz,t2", "t2", LEAT_EIO},
+        {"text:t1.gz | shuffle:2 | prefetch:2", "t1.gz", LEAT_EIO},
+        {"text:t1 | shuffle | repeat:2 | batch:2,ragged=line", "t1", LEAT_EIO},
+        {"(text:t1) (text:t2) | zip:prefix=(a_,b_)", "t2", LEAT_EIO},
+        {"(text:t1) (text:t1.gz) | zip:prefix=(a_,b_)", "t1.gz", LEAT_EIO},
+        {"(text:t1) (text:t2) | chain", "t2", LEAT_EIO},
+        {"(text:t1) (text:t1.gz) | chain", "t1.gz", LEAT_EIO},
+        {"(text:t1) (text:t2) | mix:1,1", "t2", LEAT_EIO},
+        {"(text:t1) (text:t1.gz) | mix:1,1", "t1.gz", LEAT_EIO},
+        {"(text:t1) (text:t2) | interleave", "t2", LEAT_EIO},
+        {"(text:t1) (text:t1.gz) | interleave", "t1.gz", LEAT_EIO},
+        {"(text:t1) (text:t2) | merge", "t2", LEAT_EIO},
+        {"text:t1 | share", "t1", LEAT_EIO},
+        {"text:t1,t2 | cache:1", "t2", LEAT_EIO},
+        {"files:t1,t2 | cache:1", "t2", LEAT_EIO},
+        {"files:t1,t2 | interleave:(text:{}) | cache:1", "t2", LEAT_EIO},
+        {"text:t1", "t2", LEAT_OK},
+        {"files:t1,t2", "t2", LEAT_OK},
+        {"lmdb:db", "db/data.mdb", LEAT_OK},
+        {"idx:images,labels", "labels", LEAT_OK},
+        {"range:3", "t1", LEAT_OK},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        set_time(cases[i].file, 1000000000, 1);
+        leat_reader *reader = open_text(cases[i].text);
+        int status = leat_reader_check(reader);
+        ck_assert_msg(!status, "%s: %s", cases[i].text, leat_last_error());
+        set_time(cases[i].file, 1000000000, 2);
+        status = leat_reader_check(reader);
+        ck_assert_msg(status == cases[i].status, "%s: %s", cases[i].text,
+                      leat_status_text(status));
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
+/* Reads on to the end. Returns what ended it. */
+static int read_on(leat_reader *reader)
+{
+    leat_sample sample;
+    int status;
+    leat_sample_init(&sample);
+    while (!(status = leat_reader_next(reader, &sample)))
+        ;
+    leat_sample_finish(&sample);
+    return status;
+}
+
+START_TEST(a_cache_that_lacks_samples_gives_none_of_other_data)
+{
+    /* By index and in order, where none, some and all are kept. */
+    static const struct {
+        const char *text, *file;
+        int status;
+    } cases[] = {
+        {"text:t1,t2 | cache:1", "t2", LEAT_EIO},
+        {"text:t1,t2 | cache:600", "t2", LEAT_EIO},
+        {"text:t1,t2 | cache:1M", "t2", LEAT_END},
+        {"text:t1.gz,t2 | cache:1", "t2", LEAT_EIO},
+        {"text:t1.gz,t2 | cache:600", "t2", LEAT_EIO},
+        {"text:t1.gz,t2 | cache:1M", "t2", LEAT_END},
+        {"text:t1,t2 | shuffle:2 | cache:600", "t2", LEAT_EIO},
+        {"text:t1,t2 | cache:600 | repeat:2", "t2", LEAT_EIO},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        set_time(cases[i].file, 1000000000, 1);
+        leat_reader *reader = open_text(cases[i].text);
+        ck_assert_int_eq(read_on(reader), LEAT_END);
+        set_time(cases[i].file, 1000000000, 2);
+        /* Seeking to an epoch anew begins it anew. */
+        for (int64_t epoch = 0; epoch < 2; epoch++) {
+            const leat_position first = {epoch, 0};
+            int status = leat_reader_seek(reader, first, NULL);
+            if (!status)
+                status = read_on(reader);
+            ck_assert_msg(status == cases[i].status, "%s: %s, %s",
+                          cases[i].text, leat_status_text(status),
+                          leat_last_error());
+        }
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
+START_TEST(a_cache_on_disk_is_not_made_of_data_that_changed)
+{
+    set_time("t2", 1000000000, 1);
+    leat_reader *reader = open_text("text:t1,t2 | cache:dir=kept");
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    set_time("t2", 1000000000, 2);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(access("kept", F_OK), -1);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_cache_on_disk_is_not_made_of_a_pipe)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline, "text:t1,fifo | cache:dir=kept"),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EUNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(),
+                                 "cache: dir: nothing tells its samples from "
+                                 "others: fifo: a pipe or device has no "
+                                 "identity"));
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reader_identity");
@@ -155,6 +289,10 @@ int main(void)
                    a_file_that_was_written_again_is_another_to_caches_alone);
     tcase_add_test(tests,
                    databases_of_one_time_differ_by_values_and_transactions);
+    tcase_add_test(tests, an_open_reader_tells_that_a_file_was_written_since);
+    tcase_add_test(tests, a_cache_that_lacks_samples_gives_none_of_other_data);
+    tcase_add_test(tests, a_cache_on_disk_is_not_made_of_data_that_changed);
+    tcase_add_test(tests, a_cache_on_disk_is_not_made_of_a_pipe);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

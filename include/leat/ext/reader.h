@@ -39,9 +39,9 @@ struct leat_reader {
  *
  * Threads. One caller at a time, on any thread, calls fields, next, seek, skip,
  * mark, save, revision, restore and close; data used only by these needs no
- * lock. cancel, count, read_at, materialize, may_block and advise may be called
- * on any threads, concurrently with each other and with those, between the
- * return of open and close. close is called after all other calls have
+ * lock. cancel, count, read_at, materialize, may_block, advise and check may be
+ * called on any threads, concurrently with each other and with those, between
+ * the return of open and close. close is called after all other calls have
  * returned, and is the last call. A layer calls on its reader's thread, on
  * workers, and on the thread that calls setup, forward, restore or destroy;
  * leat's threads block all signals.
@@ -264,6 +264,15 @@ struct leat_reader_ops {
      * all.
      */
     int (*revision)(leat_reader *reader, leat_token *token);
+
+    /**
+     * Looks whether the data were written since they were opened: LEAT_EIO
+     * then. A `cache` calls it once in each epoch for which it does not keep
+     * all samples. A decorator over several readers calls leat_reader_check of
+     * each. NULL: it is that of the upstream reader; of a file reader, the data
+     * do not change. Any thread.
+     */
+    int (*check)(leat_reader *reader);
 };
 
 /**
@@ -336,6 +345,13 @@ LEAT_API int leat_reader_can_seek(leat_reader *reader);
  * is worth taking: 1 or 0. Thread safety: any thread.
  */
 LEAT_API int leat_reader_has_mark(const leat_reader *reader);
+
+/**
+ * Whether the data are still those that were opened; see leat_reader_ops.
+ * Errors: LEAT_EIO for data that were written since; those of the reader.
+ * Blocks as the storage does. Thread safety: any thread.
+ */
+LEAT_API int leat_reader_check(leat_reader *reader);
 
 /**
  * Appends a mark, from which leat_reader_seek finds this position again. For a

@@ -50,7 +50,7 @@ static const leat_reader_ops random_access_ops = {
     CACHE_OPS,
     .restore = leat__index_map_restore,
     .next = leat__index_map_next,
-    .seek = leat__index_map_seek,
+    .seek = leat__cache_seek_index,
     .count = leat__index_map_count,
     .read_at = leat__cache_read_at,
     .advise = leat__cache_advise,
@@ -117,9 +117,9 @@ static int identify(leat__cache_reader *cache, const leat_open *open)
         leat_reader_identify(leat__cache_upstream(cache), &cache->identity);
     if (status == LEAT_EUNSUPPORTED)
         return leat_error(status,
-                          "cache: dir: nothing tells the samples of the reader "
-                          "\"%s\" from others, as it saves no identity",
-                          leat__cache_upstream(cache)->ops->name);
+                          "cache: dir: nothing tells its samples from others: "
+                          "%s",
+                          leat_last_error());
     return status ? status : leat_token_put(&cache->identity, own, sizeof(own));
 }
 
@@ -189,6 +189,7 @@ static int cache_open(const leat_open *open, leat_reader **out)
         leat__decorator_new(open, &stream_ops, sizeof(*cache));
     if (!cache)
         return LEAT_ENOMEM;
+    atomic_init(&cache->checked, -1);
     leat_token_init(&cache->identity);
     leat_token_init(&cache->kept_mark);
     leat_token_init(&cache->next_mark);

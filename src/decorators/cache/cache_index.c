@@ -17,7 +17,10 @@ static int read_missing(leat__cache_reader *cache, const leat_position at[],
         from[i] = (leat_position){0, at[i].index};
         first[i] = out[i]->nfields;
     }
-    int status =
+    int status = leat__cache_enter(cache, at[0].epoch);
+    if (status)
+        return status;
+    status =
         leat_reader_pull_at(leat__cache_upstream(cache), from, out, n, got);
     for (int i = 0; i < *got; i++) {
         const leat__cache_item item = {.sample = out[i], .first = first[i]};
@@ -39,7 +42,7 @@ int leat__cache_read_at(leat_reader *reader, const leat_position at[],
     int status = leat__decorator_check_running(&cache->map.decorator);
     n = n < AT_ONCE ? n : AT_ONCE;
     while (!status && *got < n) {
-        int first = *got, end = first, some = 1;
+        int first = *got, end = first, some = 0;
         leat__cache_kept kept;
         if (leat__cache_find(cache, at[first].index, &kept)) {
             status = leat__cache_give(&kept, out[first]);
@@ -55,6 +58,14 @@ int leat__cache_read_at(leat_reader *reader, const leat_position at[],
         *got += some;
     }
     return status;
+}
+
+int leat__cache_seek_index(leat_reader *reader, leat_position position,
+                           leat_token *mark)
+{
+    leat__cache_reader *cache = (leat__cache_reader *)reader;
+    atomic_store(&cache->checked, -1);
+    return leat__index_map_seek(reader, position, mark);
 }
 
 void leat__cache_advise(leat_reader *reader, const leat_position at[], int n)

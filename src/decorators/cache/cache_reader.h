@@ -4,6 +4,8 @@
  *
  * DESIGN. Every epoch is the upstream's epoch 0, wherever a sample is read, so
  * that what comes at a position depends neither on what was kept nor on when.
+ * As the upstream reader is not told of another epoch, it is asked in each
+ * whether its data were written since.
  *
  * Over random access an array has a pointer to the entry of each index. Any
  * threads read what is missing, and store it by exchanging NULL for their
@@ -54,7 +56,8 @@ typedef struct leat__cache_reader {
     int64_t nentries;                 /* its length */
     atomic_int_fast64_t used;         /* bytes that entries take */
     atomic_int_fast64_t samples;      /* that they are */
-    atomic_bool is_full; /* a sample did not fit; said in the log */
+    atomic_bool is_full;         /* a sample did not fit; said in the log */
+    atomic_int_fast64_t checked; /* the epoch for which upstream was; or -1 */
 
     const char *path;           /* on disk; NULL: in memory */
     leat_token identity;        /* of the data set and what is done to it */
@@ -72,6 +75,12 @@ typedef struct leat__cache_reader {
     leat_token kept_mark; /* the upstream's at `taken`, where it has one */
     leat_token next_mark; /* scratch: that after one more sample */
 } leat__cache_reader;
+
+/*
+ * Before the upstream reader is read in an epoch: LEAT_EIO if its data were
+ * written since they were opened, as what is kept is of those. Any threads.
+ */
+int leat__cache_enter(leat__cache_reader *cache, int64_t epoch);
 
 /* What is kept of a sample. */
 typedef struct leat__cache_kept {
@@ -111,6 +120,8 @@ void leat__cache_free(leat__cache_reader *cache);
 /* Operations over random access. */
 int leat__cache_read_at(leat_reader *reader, const leat_position at[],
                         leat_sample *const out[], int n, int *got);
+int leat__cache_seek_index(leat_reader *reader, leat_position position,
+                           leat_token *mark);
 void leat__cache_advise(leat_reader *reader, const leat_position at[], int n);
 int leat__cache_skip_index(leat_reader *reader, int64_t n, int64_t *skipped);
 

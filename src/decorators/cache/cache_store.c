@@ -127,6 +127,16 @@ static void stop_writing(leat__cache_reader *cache, const char *why)
                   cache->path, why, leat_last_error());
 }
 
+int leat__cache_enter(leat__cache_reader *cache, int64_t epoch)
+{
+    if (atomic_load_explicit(&cache->checked, memory_order_relaxed) >= epoch)
+        return LEAT_OK;
+    int status = leat_reader_check(leat__cache_upstream(cache));
+    if (!status)
+        atomic_store_explicit(&cache->checked, epoch, memory_order_relaxed);
+    return status;
+}
+
 void leat__cache_give_up(leat__cache_reader *cache)
 {
     stop_writing(cache, "is not made");
@@ -135,7 +145,8 @@ void leat__cache_give_up(leat__cache_reader *cache)
 bool leat__cache_complete(leat__cache_reader *cache)
 {
     leat__cache_directory *directory = NULL;
-    if (leat__cache_writer_finish(cache->writer)) {
+    if (leat_reader_check(leat__cache_upstream(cache)) ||
+        leat__cache_writer_finish(cache->writer)) {
         leat__cache_give_up(cache);
         return false;
     }

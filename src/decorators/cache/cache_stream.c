@@ -55,7 +55,10 @@ int leat__cache_seek(leat_reader *reader, leat_position position,
                           "cache: sample %lld is out of range: there are "
                           "%lld",
                           (long long)position.index, (long long)cache->kept);
-    status = go_upstream(cache, position.index);
+    if (!cache->is_whole)
+        status = leat_reader_check(leat__cache_upstream(cache));
+    if (!status)
+        status = go_upstream(cache, position.index);
     if (status)
         return status;
     cache->is_beside = false;

@@ -73,6 +73,7 @@ static const leat_reader_ops interleave_ops = {
     .save = leat__decorator_save,
     .restore = leat__index_map_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
     .memory = interleave_memory,
 };
 

@@ -366,6 +366,7 @@ const leat_reader_ops leat__interleave_stream_ops = {
     .materialize = interleave_materialize,
     .save = leat__decorator_save,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
 };
 
 static int64_t template_memory(leat_reader *reader)

@@ -118,6 +118,7 @@ static const leat_reader_ops merge_ops = {
     .count = merge_count,
     .can_seek = leat__reader_no,
     .save = merge_save,
+    .check = leat__decorator_check,
     .restore = merge_save,
     .memory = merge_memory,
 };

@@ -253,6 +253,7 @@ static const leat_reader_ops mix_ops = {
     .save = leat__mix_save,
     .restore = leat__mix_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
     .memory = leat__mix_memory,
 };
 

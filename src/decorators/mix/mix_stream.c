@@ -239,5 +239,6 @@ const leat_reader_ops leat__mix_stream_ops = {
     .save = leat__mix_save,
     .restore = mix_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
     .memory = leat__mix_memory,
 };

@@ -225,6 +225,7 @@ static const leat_reader_ops zip_ops = {
     .save = leat__decorator_save,
     .restore = leat__index_map_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
     .memory = leat__zip_memory,
 };
 

@@ -458,5 +458,6 @@ const leat_reader_ops leat__zip_stream_ops = {
     .save = leat__decorator_save,
     .restore = zip_restore,
     .may_block = leat__decorator_may_block,
+    .check = leat__decorator_check,
     .memory = leat__zip_memory,
 };

@@ -111,6 +111,14 @@ int leat__record_source_check(const leat__record_source *source)
                                     leat__file_version_of(&found), map->name);
 }
 
+int leat__record_files_check_versions(const leat__record_files *files)
+{
+    int status = LEAT_OK;
+    for (int i = 0; i < files->n && !status; i++)
+        status = leat__record_source_check(&files->source[i]);
+    return status;
+}
+
 int leat__record_source_blame(const leat__record_source *source, int64_t record,
                               uint64_t offset, int status)
 {

@@ -79,6 +79,9 @@ int leat__record_source_blame(const leat__record_source *source, int64_t record,
  * was opened. */
 int leat__record_source_check(const leat__record_source *source);
 
+/* The same of all files. */
+int leat__record_files_check_versions(const leat__record_files *files);
+
 /* Whether its name still leads to the file that is mapped. */
 bool leat__record_source_has_name(const leat__record_source *source);
 

@@ -379,6 +379,11 @@ static int mapped_restore(leat_reader *reader, leat_token *token)
     return status ? status : mapped_seek(reader, (leat_position){0, 0}, NULL);
 }
 
+static int mapped_check(leat_reader *reader)
+{
+    return leat__record_files_check_versions(&((mapped_reader *)reader)->files);
+}
+
 static int mapped_may_block(leat_reader *reader)
 {
     const mapped_reader *mapped = (const mapped_reader *)reader;
@@ -429,6 +434,7 @@ static const leat_reader_ops mapped_ops = {
     .memory = mapped_memory,
     .parts = mapped_parts,
     .revision = mapped_revision,
+    .check = mapped_check,
 };
 
 static void take_arguments(mapped_reader *mapped, const leat_open *open,

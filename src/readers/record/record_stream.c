@@ -222,7 +222,29 @@ static int record_stream_save(leat_reader *reader, leat_token *token)
 static int record_stream_revision(leat_reader *reader, leat_token *token)
 {
     const record_stream *stream = stream_of(reader);
+    for (int i = 0; i < stream->list.n; i++)
+        if (stream->cursor.begun[i].version.size < 0)
+            return leat_error(LEAT_EUNSUPPORTED,
+                              "%s: a pipe or device has no identity",
+                              stream->list.path[i]);
     return leat_token_put(token, &stream->revision, sizeof(stream->revision));
+}
+
+/* A pipe is read once, and cannot change. */
+static int record_stream_check(leat_reader *reader)
+{
+    const record_stream *stream = stream_of(reader);
+    int status = LEAT_OK;
+    for (int i = 0; i < stream->list.n && !status; i++) {
+        const char *path = stream->list.path[i];
+        leat__file_version opened = stream->cursor.begun[i].version, now;
+        if (opened.size < 0)
+            continue;
+        status = leat__byte_source_check(path, &now);
+        if (!status)
+            status = leat__file_version_check(opened, now, path);
+    }
+    return status;
 }
 
 static int record_stream_restore(leat_reader *reader, leat_token *token)
@@ -283,6 +305,7 @@ static const leat_reader_ops record_stream_ops = {
     .may_block = record_stream_may_block,
     .memory = record_stream_memory,
     .revision = record_stream_revision,
+    .check = record_stream_check,
 };
 
 /* Looks at each file: one that is missing is an error before the first is
