@@ -300,15 +300,57 @@ static int write_all(int fd, const void *bytes, size_t size)
     return fsync(fd);
 }
 
-/* Only a regular file may be replaced, never a device or a pipe. */
-static int check_target(const char *path, mode_t *mode)
+/* Where something is mounted. */
+typedef struct place {
+    dev_t device;
+    uint64_t mount; /* 0: a kernel before 5.8 does not tell */
+} place;
+
+static int find_place(int at, const char *path, place *out)
 {
     struct stat found;
-    *mode = 0;
+    struct statx more;
+    if (fstatat(at, path, &found, AT_EMPTY_PATH))
+        return -1;
+    *out = (place){.device = found.st_dev};
+    if (!statx(at, path, AT_EMPTY_PATH, STATX_MNT_ID, &more) &&
+        more.stx_mask & STATX_MNT_ID)
+        out->mount = more.stx_mnt_id;
+    return 0;
+}
+
+int leat__file_shares_mount(int at, const char *from, const char *to)
+{
+    place one, other;
+    if (find_place(at, from, &one) || find_place(AT_FDCWD, to, &other))
+        return -1;
+    return one.device == other.device && one.mount == other.mount;
+}
+
+/* A file system without permissions refuses others than it has for all. */
+int leat__file_keep_access(int fd, const char *replaced)
+{
+    struct stat old, new;
+    if (lstat(replaced, &old) || !S_ISREG(old.st_mode))
+        return 0;
+    if (fstat(fd, &new))
+        return -1;
+    mode_t mode = old.st_mode & 0777;
+    bool is_group = new.st_gid == old.st_gid;
+    if ((!is_group || new.st_uid != old.st_uid) &&
+        fchown(fd, old.st_uid, old.st_gid) && !is_group &&
+        fchown(fd, (uid_t)-1, old.st_gid))
+        mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
+    return (new.st_mode ^ mode) & 0777 ? fchmod(fd, mode) : 0;
+}
+
+/* Only a regular file may be replaced, never a device or a pipe. */
+static int check_target(const char *path)
+{
+    struct stat found;
     if (lstat(path, &found) != 0)
         return errno == ENOENT ? LEAT_OK
                                : leat__error_system(errno, "%s", path);
-    *mode = found.st_mode;
     if (S_ISREG(found.st_mode))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
@@ -320,20 +362,8 @@ typedef struct new_file {
     const char *path;
     char *beside; /* `path`, with room for MARK and NUL at its end */
     char *mark;   /* the end of `path` in it */
-    mode_t mode;  /* of the file that it replaces; 0: none */
     int fd;
 } new_file;
-
-/* What only some might read stays so. A file system without permissions refuses
- * others than it has for all. 0, or -1: errno. */
-static int keep_mode(const new_file *file)
-{
-    struct stat about;
-    if (!file->mode || (fstat(file->fd, &about) == 0 &&
-                        !((about.st_mode ^ file->mode) & 0777)))
-        return 0;
-    return fchmod(file->fd, file->mode & 0777);
-}
 
 static int draw_name(const new_file *file)
 {
@@ -366,7 +396,8 @@ static int write_beside(new_file *file, const void *bytes, size_t size)
     int status = create_beside(file);
     if (status)
         return status;
-    if (keep_mode(file) || write_all(file->fd, bytes, size))
+    if (leat__file_keep_access(file->fd, file->path) ||
+        write_all(file->fd, bytes, size))
         status = leat__error_system(errno, "%s", file->path);
     if (close(file->fd) && !status)
         status = leat__error_system(errno, "%s", file->path);
@@ -434,8 +465,8 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
     if (!create_unnamed(file))
         return LEAT_AGAIN;
     int status = LEAT_OK;
-    if (keep_mode(file) || write_all(file->fd, bytes, size) ||
-        close_copy(file->fd))
+    if (leat__file_keep_access(file->fd, file->path) ||
+        write_all(file->fd, bytes, size) || close_copy(file->fd))
         status = leat__error_system(errno, "%s", file->path);
     if (!status)
         status = name_unnamed(file);
@@ -446,8 +477,7 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
 
 int leat__file_write(const char *path, const void *bytes, size_t size)
 {
-    mode_t mode;
-    int status = check_target(path, &mode);
+    int status = check_target(path);
     int code = leat__file_check_limit((int64_t)size);
     if (!status && code)
         status = leat__error_system(code, "%s", path);
@@ -458,7 +488,7 @@ int leat__file_write(const char *path, const void *bytes, size_t size)
     if (!beside)
         return LEAT_ENOMEM;
     memcpy(beside, path, length + 1);
-    new_file file = {path, beside, beside + length, mode, -1};
+    new_file file = {path, beside, beside + length, -1};
     status = write_unnamed(&file, bytes, size);
     if (status == LEAT_AGAIN)
         status = write_beside(&file, bytes, size);

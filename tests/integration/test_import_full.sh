@@ -113,14 +113,18 @@ fills full/out
 fills full/out
 rm -rf full/out*
 
-# A file system that is mounted at the target: nothing is made for nothing.
-mkdir mounted
-mount -t tmpfs leat-test mounted || fail 'cannot mount a second one'
-"$leat" synth digits --count 3 mounted --force >stdout 2>stderr
-status=$?
-umount mounted
-[ $status -eq 2 ] || fail "status $status on a mount point"
-grep -q 'mounted: another file system is mounted there' stderr || fail "$(cat stderr)"
-[ ! -e mounted.leat-part ] || fail 'a refused target leaves its staging directory'
+# Another file system, or a directory of this one, that is mounted at the target:
+# nothing is made for nothing.
+mkdir mounted other
+for mount in '-t tmpfs leat-test' '--bind other'; do
+    # shellcheck disable=SC2086
+    mount $mount mounted || fail "cannot mount $mount"
+    "$leat" synth digits --count 3 mounted --force >stdout 2>stderr
+    status=$?
+    umount mounted
+    [ $status -eq 2 ] || fail "status $status on a mount point"
+    grep -q 'mounted: is a mount point' stderr || fail "$(cat stderr)"
+    [ ! -e mounted.leat-part ] || fail 'a refused target leaves its staging directory'
+done
 
 exit $failed

@@ -309,7 +309,16 @@ START_TEST(so_is_a_mount_point)
     int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
     ck_assert_int_eq(umount(cache_path), 0);
     ck_assert_int_eq(status, LEAT_EINVAL);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "file system of its own"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "is a mount point"));
+    /* One of the same file system. */
+    char other[128];
+    snprintf(other, sizeof(other), "%s/other", cache_root);
+    ck_assert_int_eq(mkdir(other, 0777), 0);
+    ck_assert_int_eq(mount(other, cache_path, NULL, MS_BIND, NULL), 0);
+    status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    ck_assert_int_eq(umount(cache_path), 0);
+    ck_assert_int_eq(status, LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "is a mount point"));
 }
 END_TEST
 

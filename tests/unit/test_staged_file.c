@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,95 @@ START_TEST(a_file_that_cannot_be_created_is_an_error)
 }
 END_TEST
 
+/* The access of a file that replaces one of that user, group and mode. */
+static struct stat replaced(uid_t user, gid_t group, mode_t mode)
+{
+    struct staged_file file;
+    struct stat found;
+    unlink(target);
+    write_file(target, "old");
+    ck_assert_int_eq(chown(target, user, group), 0);
+    ck_assert_int_eq(chmod(target, mode), 0);
+    create(&file);
+    ck_assert_int_eq(fstat(fileno(file.stream), &found), 0);
+    publish(&file, "new");
+    return found;
+}
+
+START_TEST(a_file_has_the_access_of_the_one_that_it_replaces)
+{
+    static const mode_t modes[] = {0600, 0640, 0664, 0604, 0660, 0200, 0644};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct stat found = replaced((uid_t)-1, (gid_t)-1, modes[i]);
+        ck_assert_uint_eq(found.st_mode & 07777, modes[i]);
+        ck_assert_int_eq(found.st_uid, geteuid());
+    }
+    struct staged_file file;
+    struct stat found;
+    ck_assert_int_eq(unlink(target), 0);
+    ck_assert_int_eq(symlink("nowhere", target), 0);
+    create(&file);
+    ck_assert_int_eq(fstat(fileno(file.stream), &found), 0);
+    mode_t mask = umask(0);
+    ck_assert_uint_eq(found.st_mode & 07777, 0666 & ~mask);
+    staged_file_discard(&file);
+}
+END_TEST
+
+START_TEST(a_superuser_keeps_owner_and_group)
+{
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        uid_t user = i & 1 ? 1234 : 0;
+        gid_t group = i & 2 ? 4321 : 0;
+        struct stat found = replaced(user, group, 0640);
+        ck_assert_int_eq(found.st_uid, user);
+        ck_assert_int_eq(found.st_gid, group);
+        ck_assert_uint_eq(found.st_mode & 07777, 0640);
+    }
+}
+END_TEST
+
+/* A group that the process is not in: its own may do no more than all. */
+START_TEST(another_group_may_do_no_more_than_all)
+{
+    static const struct {
+        gid_t group;
+        mode_t before, after;
+    } cases[] = {{4321, 0660, 0600}, {4321, 0664, 0644}, {4321, 0646, 0646},
+                 {4321, 0600, 0600}, {77, 0660, 0660},   {55, 0640, 0640}};
+    gid_t groups[] = {77};
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    ck_assert_int_eq(chmod(directory, 0777), 0);
+    ck_assert_int_eq(setgroups(1, groups), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct staged_file file;
+        struct stat found;
+        unlink(target);
+        write_file(target, "old");
+        ck_assert_int_eq(chown(target, 1234, cases[i].group), 0);
+        ck_assert_int_eq(chmod(target, cases[i].before), 0);
+        ck_assert_int_eq(setegid(55), 0);
+        ck_assert_int_eq(seteuid(6789), 0);
+        create(&file);
+        ck_assert_int_eq(seteuid(0), 0);
+        ck_assert_int_eq(setegid(0), 0);
+        ck_assert_int_eq(fstat(fileno(file.stream), &found), 0);
+        ck_assert_uint_eq(found.st_mode & 07777, cases[i].after);
+        ck_assert_int_eq(found.st_uid, 6789);
+        ck_assert_int_eq(found.st_gid,
+                         cases[i].group == 4321 ? 55 : cases[i].group);
+        staged_file_discard(&file);
+    }
+}
+END_TEST
+
 START_TEST(a_staged_name_is_known_by_its_end)
 {
     struct staged_file file;
@@ -216,6 +306,9 @@ int main(void)
     tcase_add_test(tests, several_of_one_target_are_several_files);
     tcase_add_test(tests, nothing_that_has_the_name_is_opened);
     tcase_add_test(tests, a_file_that_cannot_be_created_is_an_error);
+    tcase_add_test(tests, a_file_has_the_access_of_the_one_that_it_replaces);
+    tcase_add_test(tests, a_superuser_keeps_owner_and_group);
+    tcase_add_test(tests, another_group_may_do_no_more_than_all);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,9 +1,11 @@
 #include "decorators/cache/cache_target.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "decorators/cache/cache_format.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,14 +46,12 @@ int leat__cache_target_parent(leat__cache_path out, const char *path)
 static int check_mount(const char *path)
 {
     leat__cache_path parent;
-    struct stat own, above;
     int status = leat__cache_target_parent(parent, path);
-    if (status || stat(path, &own) || stat(parent, &above) ||
-        own.st_dev == above.st_dev)
+    if (status || leat__file_shares_mount(AT_FDCWD, path, parent))
         return status;
     return leat_error(LEAT_EINVAL,
-                      "%s: is a file system of its own, which no cache can "
-                      "replace; name a directory in it",
+                      "%s: is a mount point, which no cache can replace; "
+                      "name a directory in it",
                       path);
 }
 

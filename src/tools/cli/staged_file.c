@@ -1,6 +1,7 @@
 #include "tools/cli/staged_file.h"
 
 #include "base/error.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,8 @@ int staged_file_create(struct staged_file *out, const char *target)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", target);
     sprintf(path, "%s" MARK, target);
     int fd = open_new(path, path + length);
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+b");
+    FILE *stream =
+        fd < 0 || leat__file_keep_access(fd, target) ? NULL : fdopen(fd, "w+b");
     if (stream) {
         *out = (struct staged_file){path, stream};
         return LEAT_OK;

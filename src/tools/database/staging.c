@@ -215,15 +215,16 @@ static int refuse_other(const struct staging *staging, const char *found)
 /* What is moved there comes from the staging directory. */
 static int check_file_system(const struct staging *staging)
 {
-    struct stat here, target;
-    if (fstat(staging->fd, &here) || stat(staging->target, &target))
+    int shares = leat__file_shares_mount(staging->fd, "", staging->target);
+    if (shares < 0)
         return leat__error_system(errno, "%s", staging->target);
-    if (here.st_dev == target.st_dev)
+    if (shares)
         return LEAT_OK;
-    return leat_error(LEAT_EINVAL,
-                      "%s: another file system is mounted there, to which no "
-                      "database can be moved; give a name inside it",
-                      staging->target);
+    return leat_error(
+        LEAT_EINVAL,
+        "%s: is a mount point, to which no database can be moved; "
+        "give a name inside it",
+        staging->target);
 }
 
 static int check_target(const struct staging *staging)
@@ -390,16 +391,16 @@ int staging_open(struct staging *staging, const struct staging_options *options)
 }
 
 /* What only some might read stays so. */
-static int keep_mode(const struct staging *staging)
+static int keep_access(const struct staging *staging)
 {
-    struct stat old, new;
-    if (lstat(staging->data, &old) ||
-        fstatat(staging->fd, STAGED_DATA, &new, AT_SYMLINK_NOFOLLOW) ||
-        !S_ISREG(old.st_mode) || !((old.st_mode ^ new.st_mode) & 0777))
-        return LEAT_OK;
-    return fchmodat(staging->fd, STAGED_DATA, old.st_mode & 0777, 0)
-               ? leat__error_system(errno, "%s", staging->data)
-               : LEAT_OK;
+    int fd =
+        openat(staging->fd, STAGED_DATA, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int status = fd < 0 || leat__file_keep_access(fd, staging->data)
+                     ? leat__error_system(errno, "%s", staging->data)
+                     : LEAT_OK;
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 /* The lock file goes with the database that is replaced; a process that has
@@ -415,7 +416,7 @@ static int move_file(const struct staging *staging)
     bool has_begun = !status;
     /* Last of all: without write permission it cannot be resumed. */
     if (!status)
-        status = keep_mode(staging);
+        status = keep_access(staging);
     if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb"))
         status = leat__error_system(errno, "%s", staging->target);
     if (status && has_begun)
