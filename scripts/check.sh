@@ -94,21 +94,22 @@ check_gcc() {
         compile gcc && run_tests gcc --label-exclude packaging
 }
 
-# Tests of scripts and compilers, in which nothing of ours is sanitized that others
-# do not run.
-scripts_alone='^test_gpu_check$|^test_kernel_code$|^test_plot_bench$'
+# Tests of scripts, compilers and kernels, in which nothing of ours is sanitized that
+# others do not run.
+scripts_alone='^test_(gpu_check|kernel_code|plot_bench|bench_kernel)$'
 
 # What takes long under TSan and says nothing about threads: imports that are killed,
-# what starts no thread, kernels that the double runs one after the other, and what
-# waits for a handler, which TSan holds back while a call blocks.
+# what starts no thread, the bench of a bus, and what waits for a handler, which TSan
+# holds back while a call blocks.
 threadless='^test_import_(kills|stops|full)$|^test_lmdb_(map|walker)$'
 threadless+='|^test_(image_jpeg|jpeg_[a-z]*|transform_batch|transform_rows|record_file|float16)$'
-threadless+='|^test_(tool_kernel|leases)$'
+threadless+='|^test_(tool_cuda|leases)$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
     export UBSAN_OPTIONS=print_stacktrace=1
+    export LEAT_TRAP_STEP=7
     configure asan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_SANITIZE=address,undefined &&
         compile asan && run_tests asan --exclude-regex "$scripts_alone"
