@@ -12,7 +12,6 @@ here=$(dirname "$0")
 [[ ${1-} != -* ]] || exec python3 "$here/mutate.py" "$@"
 cd "$here/.."
 out=${LEAT_MUTANTS_BUILD:-$PWD/build/mutants}/chosen
-tree=$out/tree
 seconds=120
 export CK_DEFAULT_TIMEOUT=20
 
@@ -33,65 +32,81 @@ tests_of() {
     sed -n 's/^Tests: //p' "$@" | tr ' ' '\n' | sort -u
 }
 
-# compile PROGRAM...
+# compile PROGRAM...: in the folder of a job, as the next two.
 compile() {
-    cmake --build "$out/build" --target "$@" >"$out/log" 2>&1
+    cmake --build build --parallel 1 --target "$@" >log 2>&1
 }
 
 # failing PROGRAM...: the first that fails.
 failing() {
     local program path
     for program in "$@"; do
-        path=$(find "$out/build/tests" -name "$program" -type f -perm -u+x)
+        path=$(find build/tests -name "$program" -type f -perm -u+x)
         [ -n "$path" ] || fail "there is no test program $program"
-        timeout $seconds "$path" </dev/null >"$out/log" 2>&1 || {
+        timeout $seconds "$path" </dev/null >log 2>&1 || {
             echo "$program"
             return
         }
     done
 }
 
+# judge PATCH: its name, and the test that notices it or why there is none.
+judge() {
+    local name verdict noticed tests
+    name=$(basename "$1" .patch)
+    mapfile -t tests < <(tests_of "$1")
+    [ ${#tests[@]} -gt 0 ] || fail "$name names no tests"
+    if ! patch -d tree -p1 -s --no-backup-if-mismatch -r - <"$1" >log 2>&1; then
+        verdict='DOES NOT APPLY'
+    elif ! compile "${tests[@]}"; then
+        verdict='DOES NOT COMPILE'
+    else
+        noticed=$(failing "${tests[@]}")
+        verdict=${noticed:-NOT NOTICED}
+    fi
+    printf '%-30s %s\n' "$name" "$verdict"
+    [[ $verdict = test_* ]] || cat log
+    sed -n 's/^+++ b\///p' "$1" | while read -r file; do
+        cp "$root/$file" "tree/$file"
+    done
+}
+
+# job PATCH...: judges them in a tree and a build of its own, in the current folder.
+job() {
+    local programs noticed patch
+    mkdir tree
+    (cd "$root" && git ls-files -z --cached --others --exclude-standard |
+        while IFS= read -r -d '' file; do
+            [ ! -f "$file" ] || printf '%s\0' "$file"
+        done | tar -c --null -T -) | tar -x -C tree
+    mapfile -t programs < <(tests_of "$@")
+    cmake -S tree -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG=-O0 -DLEAT_CUDA=OFF -DLEAT_BUILD_TOOL=OFF \
+        -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF >log
+    compile "${programs[@]}" || { tail -n 20 log && fail "the tree does not compile"; }
+    noticed=$(failing "${programs[@]}")
+    [ -z "$noticed" ] || { tail -n 20 log && fail "$noticed fails as it is"; }
+    for patch in "$@"; do
+        judge "$patch"
+    done
+}
+
 # Objects know of a change by its time alone: all is made anew.
 rm -rf "$out"
-mkdir -p "$tree"
-git ls-files -z --cached --others --exclude-standard |
-    while IFS= read -r -d '' file; do
-        [ ! -f "$file" ] || printf '%s\0' "$file"
-    done | tar -c --null -T - | tar -x -C "$tree"
-mapfile -t programs < <(tests_of "${patches[@]}")
-cmake -S "$tree" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_C_FLAGS_DEBUG=-O0 -DLEAT_CUDA=OFF -DLEAT_BUILD_TOOL=OFF \
-    -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF >"$out/log"
-compile "${programs[@]}" || { tail -n 20 "$out/log" && fail "the tree does not compile"; }
-noticed=$(failing "${programs[@]}")
-[ -z "$noticed" ] || { tail -n 20 "$out/log" && fail "$noticed fails as it is"; }
-
-bad=0
-for patch in "${patches[@]}"; do
-    name=$(basename "$patch" .patch)
-    mapfile -t tests < <(tests_of "$patch")
-    [ ${#tests[@]} -gt 0 ] || fail "$name names no tests"
-    if ! patch -d "$tree" -p1 -s --no-backup-if-mismatch -r - <"$patch" \
-        >"$out/log" 2>&1; then
-        verdict='DOES NOT APPLY'
-    else
-        verdict='NOT NOTICED'
-        compile "${tests[@]}" || verdict='DOES NOT COMPILE'
-        [ "$verdict" != 'NOT NOTICED' ] || noticed=$(failing "${tests[@]}")
-        [ -z "$noticed" ] || verdict=$noticed
-    fi
-    case $verdict in
-    test_*) ;;
-    *)
-        bad=$((bad + 1))
-        cat "$out/log"
-        ;;
-    esac
-    noticed=
-    printf '%-30s %s\n' "$name" "$verdict"
-    sed -n 's/^+++ b\///p' "$patch" | while read -r file; do
-        cp "$file" "$tree/$file"
+root=$PWD
+jobs=$(nproc)
+[ "$jobs" -le ${#patches[@]} ] || jobs=${#patches[@]}
+for ((i = 0; i < jobs; i++)); do
+    mkdir -p "$out/$i"
+    mine=()
+    for ((k = i; k < ${#patches[@]}; k += jobs)); do
+        mine+=("${patches[k]}")
     done
+    (cd "$out/$i" && job "${mine[@]}") >"$out/$i/verdicts" 2>&1 &
 done
+wait
+cat "$out"/*/verdicts
+noticed=$(cat "$out"/*/verdicts | grep -cE '^[a-z0-9_]+ +test_[a-z0-9_]+$' || true)
+bad=$((${#patches[@]} - noticed))
 echo "${#patches[@]} mutants, $bad of them not as they should be"
 [ $bad -eq 0 ]
