@@ -378,6 +378,37 @@ START_TEST(its_threads_are_the_layers)
 }
 END_TEST
 
+/* The threads make more room once they know how large samples are, and try
+ * again where there was no memory. */
+START_TEST(a_skip_may_come_while_the_room_grows)
+{
+    for (int n = 0; n < 100; n++) {
+        leat_pipeline *pipeline;
+        leat_reader *reader;
+        int64_t skipped = 3;
+        int status = LEAT_OK;
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, "range:99 | prefetch"),
+                         LEAT_OK);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        leat__alloc_fail_at(n);
+        for (int i = 0; i < 80 && !status; i += 4) {
+            status = leat_reader_next(reader, &sample);
+            if (!status)
+                ck_assert_int_eq(*(const int64_t *)sample.field[0].data, i);
+            if (i < 8)
+                usleep(500); /* in which they do */
+            if (!status)
+                status = leat_reader_skip(reader, 3, &skipped);
+            ck_assert(status == LEAT_ENOMEM || skipped == 3);
+        }
+        leat__alloc_fail_at(-1);
+        ck_assert(!status || status == LEAT_ENOMEM);
+        leat_reader_close(reader);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("prefetch_threads");
@@ -395,6 +426,7 @@ int main(void)
     tcase_add_test(tcase, threads_work_at_the_same_time);
     tcase_add_test(tcase, waits_are_blocked_time_not_busy);
     tcase_add_test(tcase, its_threads_are_the_layers);
+    tcase_add_test(tcase, a_skip_may_come_while_the_room_grows);
     tcase_add_test(tcase, a_forked_child_is_refused_and_can_close);
     return suite_run(suite);
 }

@@ -359,9 +359,11 @@ int leat__prefetch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     int status = check_usable(prefetch);
     if (status)
         return status;
-    if (!prefetch->is_started || n > prefetch->buffer.nslots)
-        return skip_far(prefetch, n, skipped);
-    return skip_ready(prefetch, n, skipped, true);
+    pthread_mutex_lock(&prefetch->lock);
+    bool is_far = !prefetch->is_started || n > prefetch->buffer.nslots;
+    pthread_mutex_unlock(&prefetch->lock);
+    return is_far ? skip_far(prefetch, n, skipped)
+                  : skip_ready(prefetch, n, skipped, true);
 }
 
 int leat__prefetch_fields(leat_reader *reader, const leat_field_spec **out,
