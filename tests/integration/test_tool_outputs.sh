@@ -161,7 +161,7 @@ done
 mkfifo blocked
 sleep 1000 >blocked &
 writer=$!
-stop TERM "cat 'text:- | cache:dir=kept' <blocked"
+stop TERM "cat '($begun) (text:-) | zip' <blocked"
 kill $writer
 exec 7<>blocked
 stop TERM "cat '$begun' >&7"
