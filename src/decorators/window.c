@@ -125,10 +125,11 @@ static int set_anchor(window_reader *window, anchor *one)
 }
 
 /* Samples from `older` to the next window: less than a shift and an extent lie
- * between two anchors, and the window is not yet a shift after the newer. */
+ * between two anchors, and the window is not yet a shift after the newer. The
+ * last windows, up to an extent of samples, have no anchors of their own. */
 static int64_t most_between(const window_reader *window)
 {
-    return 2 * window->grouper.shift + window->extent;
+    return 2 * (window->grouper.shift + window->extent);
 }
 
 /* In time for the next window: `older` is never after its first sample. */

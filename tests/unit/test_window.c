@@ -165,6 +165,31 @@ START_TEST(windows_are_those_of_tf_data)
 }
 END_TEST
 
+/* As far as the end, where windows hold fewer samples than before. */
+START_TEST(the_last_windows_of_a_stream_are_found_by_their_marks)
+{
+    source.is_stream = 1;
+    for (int n = 1; n < 50; n += 3)
+        for (int shift = 1; shift < 6; shift++)
+            for (int stride = 1; stride < 12; stride += 5) {
+                const window_model model = {n, 4, shift, stride, _i};
+                leat_token mark;
+                open_model(&model);
+                check_places(&model);
+                int count = model_count(&model);
+                leat_token_init(&mark);
+                ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+                const leat_position end = {1, count};
+                ck_assert_int_eq(leat_reader_seek(other, end, &mark), LEAT_OK);
+                check_from(other, &model, count, 1);
+                leat_token_finish(&mark);
+                leat_reader_close(reader);
+                leat_reader_close(other);
+                reader = other = NULL;
+            }
+}
+END_TEST
+
 /* The examples of tf.data's documentation. */
 static const struct tf_case {
     const char *text;
@@ -362,7 +387,7 @@ START_TEST(a_mark_of_another_chain_is_refused)
     leat_token mark;
     leat_token_init(&mark);
     const leat_position at = {0, 0};
-    const int64_t first[] = {-2, 4 + 2 * 1 + 1, INT64_MAX / 2};
+    const int64_t first[] = {-2, 2 * (4 + 1) + 1, INT64_MAX / 2};
     source.is_stream = 1;
     reader = open_chain("window:4,1,ragged=tokens");
     for (int i = 0; i < 3; i++) {
@@ -396,6 +421,8 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, windows_are_those_of_tf_data, 0, 8);
+    tcase_add_loop_test(
+        tcase, the_last_windows_of_a_stream_are_found_by_their_marks, 0, 2);
     tcase_add_loop_test(tcase, windows_are_those_of_its_documentation, 0,
                         2 * sizeof(tf_cases) / sizeof(tf_cases[0]));
     tcase_add_loop_test(tcase, samples_that_do_not_fit_make_their_windows_bad,
