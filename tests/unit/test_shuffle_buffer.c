@@ -224,6 +224,29 @@ START_TEST(a_resume_of_a_stream_reads_from_the_oldest_on)
 }
 END_TEST
 
+/* Each buffer is filled once, not for every sample that the next one holds. */
+START_TEST(a_resume_of_buffers_over_buffers_fills_each_once)
+{
+    const char *text = "plain:counted,3000 | shuffle:20,seed=7 | "
+                       "shuffle:20,seed=8 | shuffle:20,seed=9";
+    static order_epoch epoch;
+    order_epoch *rest = calloc(1, sizeof(*rest));
+    leat_reader *reader = order_open(text);
+    order_read(reader, 3000, &epoch);
+    leat_reader_close(reader);
+    reader = order_open(text);
+    long before = plain_source_reads();
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 2500}, NULL),
+                     LEAT_OK);
+    ck_assert_int_lt(plain_source_reads() - before, 1000);
+    order_read(reader, 500, rest);
+    for (int i = 0; i < 500; i++)
+        ck_assert_int_eq(rest->record[i], epoch.record[2500 + i]);
+    leat_reader_close(reader);
+    free(rest);
+}
+END_TEST
+
 /* Counts no samples, and gives three. */
 static int liar_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
@@ -590,6 +613,7 @@ int main(void)
     tcase_add_loop_test(all, streams_of_decorators_are_shuffled, 0, KINDS - 1);
     tcase_add_loop_test(all, marks_lead_back_to_what_is_held, 0, KINDS - 1);
     tcase_add_test(all, a_resume_of_a_stream_reads_from_the_oldest_on);
+    tcase_add_test(all, a_resume_of_buffers_over_buffers_fills_each_once);
     tcase_add_test(all, a_reader_that_counts_none_may_give_some);
     tcase_add_test(all, a_seek_that_fails_gives_no_samples);
     tcase_add_test(all, a_mark_that_is_none_is_refused);

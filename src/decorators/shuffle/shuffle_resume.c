@@ -25,7 +25,8 @@ static int run_length(const leat__shuffle_held held[], int32_t n)
     return run;
 }
 
-/* Goes to an input: by its index, or on from where the stream is. */
+/* Goes to an input: on from where the upstream reader is, or, where that is not
+ * known, by its index. A seek may cost that reader a buffer of its own. */
 static int go_to_input(leat__shuffle_buffer *buffer, int64_t input)
 {
     const leat_position at = {buffer->next.epoch, input};
@@ -33,7 +34,7 @@ static int go_to_input(leat__shuffle_buffer *buffer, int64_t input)
     if (input == buffer->taken)
         return LEAT_OK;
     int status =
-        buffer->finds
+        buffer->taken < 0
             ? leat_reader_seek(leat__shuffle_upstream(buffer), at, NULL)
             : leat_reader_skip(leat__shuffle_upstream(buffer),
                                input - buffer->taken, &skipped);
@@ -159,9 +160,6 @@ static int go_to(leat__shuffle_buffer *buffer, int64_t epoch,
     leat__shuffle_begin_epoch(buffer, epoch);
     buffer->taken = buffer->finds ? -1 : state->from;
     int status = restore_slots(buffer, state->position, state->inputs);
-    /* Reading by index has left the upstream reader where it was. */
-    if (buffer->finds)
-        buffer->taken = -1;
     if (!status)
         status = go_to_input(buffer, ends ? state->inputs : filled);
     if (status)
