@@ -40,10 +40,18 @@ typedef struct where_reader {
     range range[RANGES_MAX];
 } where_reader;
 
+/* A whole number and a double are compared without rounding either: the double
+ * may lie between two whole numbers, or beyond all of them. */
 static bool is_at_most(const number *a, const number *b)
 {
-    return a->is_whole && b->is_whole ? a->whole <= b->whole
-                                      : a->real <= b->real;
+    const double end = 0x1p63;
+    if (a->is_whole == b->is_whole)
+        return a->is_whole ? a->whole <= b->whole : a->real <= b->real;
+    if (a->is_whole)
+        return b->real >= end ||
+               (b->real >= -end && a->whole <= (int64_t)floor(b->real));
+    return a->real < -end ||
+           (a->real < end && (int64_t)ceil(a->real) <= b->whole);
 }
 
 static bool is_in(const where_reader *where, const condition *condition,

@@ -17,15 +17,17 @@ static int32_t labels[COUNT];
 static double scores[COUNT];
 static uint32_t big[COUNT];
 static int64_t huge[COUNT];
+static double large[COUNT];
 static const float vectors[COUNT][2];
 static const leat_memory_field fields[] = {
     {"label", LEAT_INT32, 0, {0}, labels},
     {"score", LEAT_FLOAT64, 1, {1}, scores},
     {"big", LEAT_UINT32, 0, {0}, big},
     {"huge", LEAT_INT64, 0, {0}, huge},
+    {"large", LEAT_FLOAT64, 0, {0}, large},
     {"vector", LEAT_FLOAT32, 1, {2}, vectors},
 };
-enum { FIELDS = 5 };
+enum { FIELDS = 6 };
 
 static void begin(void)
 {
@@ -34,6 +36,7 @@ static void begin(void)
         scores[i] = i / 4.0;
         big[i] = UINT32_MAX - (uint32_t)i;
         huge[i] = INT64_MAX - i;
+        large[i] = 0x1p53 + 2 * i;
     }
     scores[5] = (double)NAN;
 }
@@ -85,6 +88,15 @@ START_TEST(ranges_lists_and_negations_choose_samples)
         {"where:big=-1", ""},
         {"where:huge=9223372036854775806", "1 "},
         {"where:huge=9223372036854775800..9223372036854775801", "6 7 "},
+        {"where:huge=9223372036854775808", ""},
+        {"where:huge=!9223372036854775808", "0 1 2 3 4 5 6 7 8 9 10 11 "},
+        {"where:huge=9223372036854775808..", ""},
+        {"where:huge=9223372036854775807..9223372036854775808", "0 "},
+        {"where:huge=-1e30..1e30", "0 1 2 3 4 5 6 7 8 9 10 11 "},
+        {"where:huge=..-9223372036854775808", ""},
+        {"where:large=9007199254740993", ""},
+        {"where:large=9007199254740992..", "0 1 2 3 4 5 6 7 8 9 10 11 "},
+        {"where:large=9007199254740993..9007199254740996", "1 2 "},
     };
     begin();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
