@@ -1,4 +1,5 @@
 #include "decorators/grouping.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/shape.h"
 #include "data/cast.h"
@@ -64,6 +65,15 @@ static int check_names(const leat__grouping *grouping, const char *list,
     return LEAT_OK;
 }
 
+/* Whether the text is a whole number that became another one in a double. The
+ * greatest int64 does, too, but is what a cast makes of that. */
+static bool is_rounded(const char *text, double number)
+{
+    int64_t whole;
+    return leat__decimal_integer(text, strlen(text), &whole) &&
+           whole != INT64_MAX && (number >= 0x1p63 || (int64_t)number != whole);
+}
+
 static int read_value(const leat__grouping *grouping, const char *field,
                       const char *text, double *out)
 {
@@ -73,12 +83,14 @@ static int read_value(const leat__grouping *grouping, const char *field,
         return leat_error(LEAT_ENOMEM, "no memory for a locale");
     *out = strtod_l(text, &end, c);
     freelocale(c);
-    if (end != text && *end == 0)
+    bool is_number = end != text && *end == 0;
+    if (is_number && !is_rounded(text, *out))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "%s: pad: field %s is padded with \"%s\": expected a "
-                      "number",
-                      grouping->name, field, text);
+                      "number%s",
+                      grouping->name, field, text,
+                      is_number ? " that a float64 holds" : "");
 }
 
 /* "128", "-1x4". */

@@ -151,6 +151,8 @@ static const struct refusal {
     {"batch:2,ragged=label", "field label is int64 scalar: it has no rows"},
     {"batch:2,pad=one", "padded with \"one\": expected a number"},
     {"batch:2,pad=(tokens=1.5)", "does not hold the padding 1.5"},
+    {"batch:2,pad=(tokens=9007199254740993)", "that a float64 holds"},
+    {"batch:2,pad=(tokens=9223372036854775806)", "that a float64 holds"},
     {"batch:2,pad=(cell=256)", "field cell is uint8 2x-1, which does not hold"},
     {"batch:2,pad_to=(cell=2)", "is padded to 1 dimensions"},
     {"batch:2,pad_to=3", "field cell is uint8 2x-1, but is padded to 1"},
