@@ -201,11 +201,23 @@ bool leat__decimal_quantity(const char *text, bool is_bytes, int64_t *out)
     return true;
 }
 
-const char *leat__decimal_text(char out[LEAT__DECIMAL_TEXT_MAX], double number)
+static const char *write_digits(char out[LEAT__DECIMAL_TEXT_MAX], int digits,
+                                double number)
 {
     locale_t before = has_locale() ? uselocale(c_locale) : (locale_t)0;
-    snprintf(out, LEAT__DECIMAL_TEXT_MAX, "%.17g", number);
+    snprintf(out, LEAT__DECIMAL_TEXT_MAX, "%.*g", digits, number);
     if (before)
         uselocale(before);
     return out;
+}
+
+const char *leat__decimal_text(char out[LEAT__DECIMAL_TEXT_MAX], double number)
+{
+    return write_digits(out, 17, number);
+}
+
+const char *leat__decimal_float_text(char out[LEAT__DECIMAL_TEXT_MAX],
+                                     float number)
+{
+    return write_digits(out, 9, (double)number);
 }

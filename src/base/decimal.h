@@ -38,4 +38,8 @@ bool leat__decimal_quantity_begin(const char *text, bool is_bytes,
 #define LEAT__DECIMAL_TEXT_MAX 32
 const char *leat__decimal_text(char out[LEAT__DECIMAL_TEXT_MAX], double number);
 
+/* The same with the nine digits that are enough for every float. */
+const char *leat__decimal_float_text(char out[LEAT__DECIMAL_TEXT_MAX],
+                                     float number);
+
 #endif

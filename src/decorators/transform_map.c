@@ -5,6 +5,7 @@
  * epoch and index of the sample in its own sequence: those that a data layer
  * makes with the same seed for its first image. Each thread has a transformer.
  */
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -17,7 +18,6 @@
 #include <leat/choice.h>
 #include <leat/decorators.h>
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct transform_reader {
@@ -363,25 +363,17 @@ static void add_text(leat__argument_text *to, const char *name,
     leat__argument_text_add_value(to, text);
 }
 
-/* Nine digits are enough for every float. */
-static void write_float(char out[32], float number)
-{
-    snprintf(out, 32, "%.9g", (double)number);
-    for (char *c = out; *c; c++)
-        *c = *c == ',' ? '.' : *c; /* of another locale */
-}
-
 static void add_mean_values(leat__argument_text *to,
                             const leat_transform_options *transform)
 {
-    char number[32];
+    char number[LEAT__DECIMAL_TEXT_MAX];
     if (transform->mean_values < 1)
         return;
     leat__argument_text_add(to, to->size > 0 ? ",mean_value=" : "mean_value=");
     for (int i = 0; i < transform->mean_values; i++) {
-        write_float(number, transform->mean_value[i]);
         leat__argument_text_add(to, i ? "," : "(");
-        leat__argument_text_add(to, number);
+        leat__argument_text_add(
+            to, leat__decimal_float_text(number, transform->mean_value[i]));
     }
     leat__argument_text_add(to, ")");
 }
@@ -389,14 +381,14 @@ static void add_mean_values(leat__argument_text *to,
 static void add_transform(leat__argument_text *to,
                           const leat_transform_options *transform)
 {
-    char number[32];
+    char number[LEAT__DECIMAL_TEXT_MAX];
     if (transform->crop_size)
         leat__argument_text_add_number(to, "crop_size", transform->crop_size);
     if (transform->mirror)
         leat__argument_text_add_number(to, "mirror", 1);
-    write_float(number, transform->scale);
     if (transform->has_scale || transform->scale != 0)
-        add_text(to, "scale", number);
+        add_text(to, "scale",
+                 leat__decimal_float_text(number, transform->scale));
     if (transform->mean_file)
         add_text(to, "mean_file", transform->mean_file);
     add_mean_values(to, transform);

@@ -1,7 +1,7 @@
 /*
  * Words and numbers mean the same whatever locale the program has set. In a
  * Turkish one the small letter of I is another than i, and numbers have a
- * comma.
+ * comma; in a Pashto one their point is no letter of ASCII.
  */
 #include "base/ascii.h"
 #include "base/decimal.h"
@@ -27,8 +27,9 @@ static bool set_turkish(void)
     if (!mkdtemp(folder))
         return false;
     snprintf(command, sizeof(command),
-             "localedef -i tr_TR -f UTF-8 %s/tr_TR.UTF-8 >/dev/null 2>&1",
-             folder);
+             "(localedef -i tr_TR -f UTF-8 %s/tr_TR.UTF-8;"
+             " localedef -c -i ps_AF -f UTF-8 %s/ps_AF.UTF-8) >/dev/null 2>&1",
+             folder, folder);
     if (system(command) == -1)
         return false;
     setenv("LOCPATH", folder, 1);
@@ -127,6 +128,29 @@ START_TEST(numbers_have_points_and_units)
 }
 END_TEST
 
+START_TEST(code_makes_texts_with_points)
+{
+    static const float mean[] = {0.5F, 1.25F};
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_pipeline *base, *made;
+    transform.scale = 0.00390625F;
+    transform.has_scale = 1;
+    transform.mean_value = mean;
+    transform.mean_values = 2;
+    ck_assert_int_eq(leat_pipeline_range(&base, 0, 3, 1), LEAT_OK);
+    ck_assert_ptr_nonnull(
+        setlocale(LC_ALL, _i ? "ps_AF.UTF-8" : "tr_TR.UTF-8"));
+    ck_assert_int_eq(leat_pipeline_transform(&made, base, &transform, NULL),
+                     LEAT_OK);
+    setlocale(LC_ALL, "tr_TR.UTF-8");
+    ck_assert_msg(strstr(leat_pipeline_text(made),
+                         "scale=0.00390625,mean_value=(0.5,1.25),") != NULL,
+                  "%s", leat_pipeline_text(made));
+    leat_pipeline_unref(made);
+    leat_pipeline_unref(base);
+}
+END_TEST
+
 static void keep_line(void *user, leat_log_level level, const char *line)
 {
     (void)level;
@@ -181,6 +205,7 @@ int main(void)
     tcase_add_test(tcase, decimal_numbers_have_a_point);
     tcase_add_test(tcase, options_take_their_words_in_any_case);
     tcase_add_test(tcase, numbers_have_points_and_units);
+    tcase_add_loop_test(tcase, code_makes_texts_with_points, 0, 2);
     tcase_add_test(tcase, a_log_level_is_a_word_in_any_case);
     tcase_add_test(tcase, a_net_file_is_read_as_everywhere);
     int status = suite_run(suite);
