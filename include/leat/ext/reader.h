@@ -349,7 +349,7 @@ LEAT_API int leat_reader_has_mark(const leat_reader *reader);
 /**
  * Whether the data are still those that were opened; see leat_reader_ops.
  * Errors: LEAT_EIO for data that were written since; those of the reader.
- * Blocks as the storage does. Thread safety: any thread.
+ * Blocks as the storage does; nothing wakes it. Thread safety: any thread.
  */
 LEAT_API int leat_reader_check(leat_reader *reader);
 
