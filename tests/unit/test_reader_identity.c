@@ -47,6 +47,7 @@ static void setup(void)
     record_sequence_begin();
     record_sequence_write("t1", "a\nb\n", 4);
     record_sequence_write("t2", "c\nd\n", 4);
+    record_sequence_write("names", "t1\nt2\n", 6);
     record_sequence_pack("t1.gz", "a\nb\n", 4, 0);
     write_idx("images", 3);
     write_idx("labels", 1);
@@ -108,6 +109,9 @@ START_TEST(a_file_that_was_written_again_is_another_to_caches_alone)
         {"files:t1,t2", "t2"},
         {"lmdb:db", "db/data.mdb"},
         {"files:t1,t2 | interleave:(text:{}),cycle=2", "t2"},
+        {"text:names | interleave:(text:{}),cycle=2", "t2"},
+        {"files:db | interleave:(lmdb:{})", "db/data.mdb"},
+        {"files:t1 | interleave:((text:{}) (text:t2) | chain)", "t2"},
         {"(text:t1) (text:t2 | prefetch:2) | zip:prefix=(a_,b_)", "t2"},
         {"lmdb:db | transform:data,mean_file=mean", "mean"},
         {"text:t1.gz | shuffle:2 | cache:1M | batch:2,ragged=line", "t1.gz"},
@@ -131,6 +135,69 @@ START_TEST(a_file_that_was_written_again_is_another_to_caches_alone)
                 leat_token_finish(&token[k]);
         }
     }
+}
+END_TEST
+
+START_TEST(an_identity_leaves_its_reader_where_it_is)
+{
+    static const char *const text[] = {
+        "text:names | interleave:(text:{}),cycle=1",
+        "text:names | interleave:(text:{}),cycle=2,ahead=2",
+        "text:names,names | repeat:2 | interleave:(text:{}),cycle=1,ahead=0",
+        "text:names | interleave:(text:{}),cycle=1,ahead=5",
+    };
+    for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
+        leat_reader *reader[] = {open_text(text[i]), open_text(text[i])};
+        leat_sample sample[2];
+        int status[2] = {LEAT_OK, LEAT_OK};
+        leat_sample_init(&sample[0]);
+        leat_sample_init(&sample[1]);
+        while (!status[0]) {
+            leat_token identity;
+            leat_token_init(&identity);
+            ck_assert_int_eq(leat_reader_identify(reader[0], &identity),
+                             LEAT_OK);
+            leat_token_finish(&identity);
+            for (int k = 0; k < 2; k++)
+                status[k] = leat_reader_next(reader[k], &sample[k]);
+            ck_assert_msg(status[0] == status[1], "%s", text[i]);
+            ck_assert(status[0] || memcmp(sample[0].field[0].data,
+                                          sample[1].field[0].data, 1) == 0);
+        }
+        ck_assert_int_eq(status[0], LEAT_END);
+        for (int k = 0; k < 2; k++) {
+            leat_sample_finish(&sample[k]);
+            leat_reader_close(reader[k]);
+        }
+    }
+}
+END_TEST
+
+/* Each is made by one reader at a time. */
+START_TEST(readers_that_make_caches_have_an_identity)
+{
+    leat_token identity;
+    leat_reader *reader =
+        open_text("files:t1,t2 | interleave:(text:{} | cache:dir={}.kept)");
+    leat_token_init(&identity);
+    int status = leat_reader_identify(reader, &identity);
+    ck_assert_msg(!status, "%s", leat_last_error());
+    leat_token_finish(&identity);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Names without an end. */
+START_TEST(readers_of_endless_names_have_no_identity)
+{
+    leat_token identity;
+    leat_reader *reader =
+        open_text("files:t1 | constant | interleave:(range:1),cycle=1");
+    leat_token_init(&identity);
+    ck_assert_int_eq(leat_reader_identify(reader, &identity),
+                     LEAT_EUNSUPPORTED);
+    leat_token_finish(&identity);
+    leat_reader_close(reader);
 }
 END_TEST
 
@@ -246,6 +313,30 @@ START_TEST(a_cache_that_lacks_samples_gives_none_of_other_data)
 }
 END_TEST
 
+/* Which are opened anew in each. */
+START_TEST(an_epoch_of_named_files_has_none_that_were_written_since)
+{
+    static const char *const text[] = {
+        "files:t1,t2 | interleave:(text:{}),cycle=1",
+        "files:t1.gz,t2 | interleave:(text:{}),cycle=2",
+        "files:t1,t2 | shuffle | interleave:(text:{}),cycle=2",
+    };
+    for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
+        set_time("t2", 1000000000, 1);
+        leat_reader *reader = open_text(text[i]);
+        ck_assert_int_eq(read_on(reader), LEAT_END);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){1, 0}, NULL),
+                         LEAT_OK);
+        ck_assert_int_eq(read_on(reader), LEAT_END);
+        set_time("t2", 1000000000, 2);
+        int status = leat_reader_seek(reader, (leat_position){2, 0}, NULL);
+        ck_assert_msg(status == LEAT_EIO, "%s: %s", text[i],
+                      leat_status_text(status));
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
 START_TEST(a_cache_on_disk_is_not_made_of_data_that_changed)
 {
     set_time("t2", 1000000000, 1);
@@ -287,10 +378,15 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests,
                    a_file_that_was_written_again_is_another_to_caches_alone);
+    tcase_add_test(tests, an_identity_leaves_its_reader_where_it_is);
+    tcase_add_test(tests, readers_that_make_caches_have_an_identity);
+    tcase_add_test(tests, readers_of_endless_names_have_no_identity);
     tcase_add_test(tests,
                    databases_of_one_time_differ_by_values_and_transactions);
     tcase_add_test(tests, an_open_reader_tells_that_a_file_was_written_since);
     tcase_add_test(tests, a_cache_that_lacks_samples_gives_none_of_other_data);
+    tcase_add_test(tests,
+                   an_epoch_of_named_files_has_none_that_were_written_since);
     tcase_add_test(tests, a_cache_on_disk_is_not_made_of_data_that_changed);
     tcase_add_test(tests, a_cache_on_disk_is_not_made_of_a_pipe);
     suite_add_tcase(suite, tests);

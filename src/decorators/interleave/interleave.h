@@ -71,6 +71,10 @@ void leat__template_finish(leat__interleave *interleave);
 /* The names' identity. LEAT_ESTATE: no run can be resumed from its readers. */
 int leat__template_save(leat_reader *reader, leat_token *token);
 
+/* What the names do not tell of the data: opens each element once, and leaves
+ * the names where they are. */
+int leat__template_revision(leat_reader *reader, leat_token *token);
+
 /* Fills an empty slot with the next element. LEAT_END: there is none;
  * LEAT_EDATA: its name or its opening is bad, and the next call passes it by.
  */

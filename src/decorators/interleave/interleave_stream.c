@@ -378,5 +378,6 @@ const leat_reader_ops leat__interleave_template_ops = {
     STREAM_OPS,
     .cancel = template_cancel,
     .save = leat__template_save,
+    .revision = leat__template_revision,
     .memory = template_memory,
 };

@@ -11,8 +11,12 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "decorators/interleave/interleave.h"
+#include "pipeline/arguments.h"
 
 #include <string.h>
+
+/* Names may have no end. */
+enum { NAMES_MAX = 1 << 18 };
 
 typedef leat__interleave_template template;
 
@@ -235,7 +239,10 @@ int leat__template_seek(leat__interleave *interleave, int64_t epoch,
                         int64_t next)
 {
     close_ahead(interleave);
-    int status = go_to_name(interleave, epoch, next);
+    /* Its readers are new ones, and so know of no earlier epoch. */
+    int status = leat_reader_check(names_of(interleave));
+    if (!status)
+        status = go_to_name(interleave, epoch, next);
     /* A mark at the end of the names is none of an error. */
     return status == LEAT_END && next > 0 ? LEAT_OK : status;
 }
@@ -292,6 +299,72 @@ int leat__template_complete(leat__interleave *interleave,
     return status;
 }
 
+/* What tells the samples of the next name from others, added to the hash. */
+static int hash_element(leat__interleave *interleave, uint64_t *hash)
+{
+    leat_reader *reader;
+    leat_token token;
+    int64_t element = interleave->template->next_name;
+    int status = leat__decorator_check_running(&interleave->map.decorator);
+    if (!status)
+        status = read_name(interleave);
+    if (status == LEAT_EDATA)
+        return LEAT_OK; /* a bad name has no reader */
+    if (!status)
+        status = open_element(interleave, element, &reader);
+    if (status)
+        return status;
+    leat_token_init(&token);
+    status = leat_reader_identify(reader, &token);
+    const char *text = status ? NULL : leat_token_text(&token);
+    if (!status && !text)
+        status = LEAT_ENOMEM;
+    if (!status)
+        *hash = leat__hash_text(*hash, text);
+    leat_token_finish(&token);
+    if (status)
+        return close_failed(interleave, reader, status);
+    leat_reader_close(reader);
+    return LEAT_OK;
+}
+
+static int hash_elements(leat__interleave *interleave, uint64_t *hash)
+{
+    int status = go_to_name(interleave, 0, 0);
+    while (!status && interleave->template->next_name < NAMES_MAX)
+        status = hash_element(interleave, hash);
+    if (!status)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "interleave: more than %d readers have no identity",
+                          NAMES_MAX);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+/*
+ * Whatever comes of it, the next name is the one that it was. Readers that are
+ * open ahead may be the only ones of theirs, as one that makes a cache is.
+ */
+int leat__template_revision(leat_reader *reader, leat_token *token)
+{
+    leat__interleave *interleave = (leat__interleave *)reader;
+    template *made = interleave->template;
+    bool has_ended = made->has_ended && made->nahead == 0;
+    int64_t next = made->nahead > 0 ? made->ahead[0].element : made->next_name;
+    uint64_t hash = 0xcbf29ce484222325u;
+    char line[LEAT__ERROR_MAX];
+    close_ahead(interleave);
+    int status = hash_elements(interleave, &hash);
+    if (status)
+        leat__error_save(line);
+    int back = go_to_name(interleave, interleave->map.next.epoch, next);
+    made->has_ended = has_ended;
+    if (status)
+        return leat_error(status, "%s", line);
+    if (back && !(back == LEAT_END && next > 0))
+        return back;
+    return leat_token_put(token, &hash, sizeof(hash));
+}
+
 static int create(leat__interleave *interleave, const leat_open *open)
 {
     int64_t ahead = leat_args_number(open->args, "ahead");
@@ -342,9 +415,21 @@ int leat__template_save(leat_reader *reader, leat_token *token)
                    : leat__decorator_save(reader, token);
 }
 
+/* Readers of names note with their identity what their files are like. */
+static int note_names(leat__interleave *interleave)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_reader_save(names_of(interleave), &token);
+    leat_token_finish(&token);
+    return status == LEAT_ENOMEM ? status : LEAT_OK;
+}
+
 int leat__template_begin(leat__interleave *interleave, const leat_open *open)
 {
     int status = create(interleave, open);
+    if (!status)
+        status = note_names(interleave);
     if (status)
         return status;
     template *made = interleave->template;
