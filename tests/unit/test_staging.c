@@ -409,6 +409,56 @@ START_TEST(what_cannot_give_way_stays_with_its_database)
 }
 END_TEST
 
+/* Which its file has already as the last rename fails. */
+START_TEST(a_run_resumes_whatever_the_permissions_of_what_it_replaces)
+{
+    static const mode_t modes[] = {0444, 0400, 0200, 0644};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct staging_options options = options_of(1);
+        struct stat found;
+        make_database(path, "old");
+        ck_assert_int_eq(chmod(beside("/data.mdb"), modes[i]), 0);
+        struct staging staging = open_staging(&options);
+        fill(&staging, "new");
+        data_error = EIO;
+        ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EIO);
+        staging_close(&staging, 1);
+        data_error = 0;
+        staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_RESUMED);
+        ck_assert_int_eq(stat(beside(".leat-part/database/data.mdb"), &found),
+                         0);
+        ck_assert_uint_eq(found.st_mode & 0600, 0600);
+        ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+        staging_close(&staging, 0);
+        ck_assert_int_eq(stat(beside("/data.mdb"), &found), 0);
+        ck_assert_uint_eq(found.st_mode & 07777, modes[i]);
+        ck_assert_int_eq(unlink(beside("/data.mdb")), 0);
+        ck_assert_int_eq(rmdir(path), 0);
+    }
+}
+END_TEST
+
+START_TEST(what_replaces_a_private_database_is_private_while_it_is_made)
+{
+    static const struct {
+        mode_t of_data, of_others;
+    } cases[] = {{0600, 0}, {0640, 0}, {0604, 0}, {0644, 055}, {0444, 055}};
+    mode_t mask = umask(022);
+    make_database(path, "old");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct staging_options options = options_of(1);
+        struct stat found;
+        ck_assert_int_eq(chmod(beside("/data.mdb"), cases[i].of_data), 0);
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(stat(beside(".leat-part"), &found), 0);
+        ck_assert_uint_eq(found.st_mode & 077, cases[i].of_others);
+        staging_close(&staging, 0);
+    }
+    umask(mask);
+}
+END_TEST
+
 /* A write of the journal that a kill or a full disk cut short. */
 START_TEST(a_journal_cut_short_loses_nothing)
 {
@@ -677,6 +727,10 @@ int main(void)
     tcase_add_test(tcase, a_database_is_replaced_in_its_directory);
     tcase_add_test(tcase, openers_wait_while_a_database_is_replaced);
     tcase_add_test(tcase, what_cannot_give_way_stays_with_its_database);
+    tcase_add_test(tcase,
+                   a_run_resumes_whatever_the_permissions_of_what_it_replaces);
+    tcase_add_test(
+        tcase, what_replaces_a_private_database_is_private_while_it_is_made);
     tcase_add_test(tcase, a_journal_cut_short_loses_nothing);
     tcase_add_test(tcase, other_arguments_tidy_up_and_start_over);
     tcase_add_test(tcase, a_second_run_is_refused);

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tools/database/replaced_lock.h"
+#include "tools/database/staged_access.h"
 #include "tools/database/target.h"
 
 #include <dirent.h>
@@ -265,7 +266,7 @@ static int check_entries(const struct staging *staging)
 
 static int lock(struct staging *staging)
 {
-    bool made = !mkdir(staging->path, 0777);
+    bool made = !mkdir(staging->path, staged_access_directory(staging->data));
     if (!made && errno != EEXIST) {
         const char *slash = strrchr(staging->target, '/');
         return leat_error(
@@ -336,9 +337,12 @@ static int take_over(struct staging *staging, const char *journal, bool restart)
     if (staging->state == STAGING_RESUMED &&
         (!staging->journal || (!restart && !is_same(staging, journal))))
         return refuse_other(staging, journal);
-    /* A reader of the database may have left its lock file. */
-    if (staging->state == STAGING_RESUMED && !restart)
-        return remove_entry(staging, STAGED_LOCK, 0);
+    if (staging->state == STAGING_RESUMED && !restart) {
+        int status =
+            staged_access_resume(staging->fd, STAGED_DATA, staging->path);
+        /* A reader of the database may have left its lock file. */
+        return status ? status : remove_entry(staging, STAGED_LOCK, 0);
+    }
     staging->state = STAGING_FRESH;
     staging->owned = true;
     int status = remove_entry(staging, "journal", 0);
@@ -390,19 +394,6 @@ int staging_open(struct staging *staging, const struct staging_options *options)
     return status;
 }
 
-/* What only some might read stays so. */
-static int keep_access(const struct staging *staging)
-{
-    int fd =
-        openat(staging->fd, STAGED_DATA, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int status = fd < 0 || leat__file_keep_access(fd, staging->data)
-                     ? leat__error_system(errno, "%s", staging->data)
-                     : LEAT_OK;
-    if (fd >= 0)
-        close(fd);
-    return status;
-}
-
 /* The lock file goes with the database that is replaced; a process that has
    these open keeps both. */
 static int move_file(const struct staging *staging)
@@ -414,9 +405,9 @@ static int move_file(const struct staging *staging)
     int status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
                                      staging->target);
     bool has_begun = !status;
-    /* Last of all: without write permission it cannot be resumed. */
+    /* Last of all: it may take away the permission to write. */
     if (!status)
-        status = keep_access(staging);
+        status = staged_access_keep(staging->fd, STAGED_DATA, staging->data);
     if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb"))
         status = leat__error_system(errno, "%s", staging->target);
     if (status && has_begun)

@@ -1,0 +1,23 @@
+/*
+ * staged_access.h: who may read a database that is being made, and who may do
+ * what with it where it replaces another: what only some could read stays so.
+ */
+#ifndef LEAT_TOOLS_DATABASE_STAGED_ACCESS_H
+#define LEAT_TOOLS_DATABASE_STAGED_ACCESS_H
+
+#include <sys/types.h>
+
+/* The permissions of the directory in which a file is made that replaces
+ * `data`: this user's alone, unless all could read that. */
+mode_t staged_access_directory(const char *data);
+
+/* Lets the file `name` in a directory be written to again: a run that was
+ * stopped before its last rename may have taken that permission from it. `path`
+ * is the directory's. Errors: LEAT_EIO. */
+int staged_access_resume(int directory, const char *name, const char *path);
+
+/* Gives it the access of `data`. After that it may be no more than renamed.
+ * Errors: LEAT_EIO. */
+int staged_access_keep(int directory, const char *name, const char *data);
+
+#endif
