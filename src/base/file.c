@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/error.h"
+#include "base/file_access.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -325,23 +326,6 @@ int leat__file_shares_mount(int at, const char *from, const char *to)
     if (find_place(at, from, &one) || find_place(AT_FDCWD, to, &other))
         return -1;
     return one.device == other.device && one.mount == other.mount;
-}
-
-/* A file system without permissions refuses others than it has for all. */
-int leat__file_keep_access(int fd, const char *replaced)
-{
-    struct stat old, new;
-    if (lstat(replaced, &old) || !S_ISREG(old.st_mode))
-        return 0;
-    if (fstat(fd, &new))
-        return -1;
-    mode_t mode = old.st_mode & 0777;
-    bool is_group = new.st_gid == old.st_gid;
-    if ((!is_group || new.st_uid != old.st_uid) &&
-        fchown(fd, old.st_uid, old.st_gid) && !is_group &&
-        fchown(fd, (uid_t)-1, old.st_gid))
-        mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
-    return (new.st_mode ^ mode) & 0777 ? fchmod(fd, mode) : 0;
 }
 
 /* Only a regular file may be replaced, never a device or a pipe. */

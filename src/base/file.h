@@ -57,14 +57,6 @@ int leat__file_read_own(char **out, size_t *size, const char *path,
                         const void *user);
 
 /*
- * Gives an open file the permissions, the group and the owner of the file
- * `replaced`, if there is one, as far as this process may: what only some could
- * read stays so, and where the group stays another one it may do no more than
- * all. 0, or -1: errno.
- */
-int leat__file_keep_access(int fd, const char *replaced);
-
-/*
  * Whether files can be moved from `from`, seen from the directory `at` ("":
  * that directory itself), to the directory `to`: 1 or 0; -1: errno. Two mounts
  * of one file system, such as a bind mount, are two.

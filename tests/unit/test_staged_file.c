@@ -8,12 +8,14 @@
 #include <check.h>
 #include <dirent.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/leat_staged_XXXXXX";
@@ -280,6 +282,80 @@ START_TEST(another_group_may_do_no_more_than_all)
 }
 END_TEST
 
+/* Of the owner, user 1234, the group, all and the mask. */
+static int set_list(const char *name, uint16_t of_user, uint16_t of_group,
+                    uint16_t mask, uint16_t of_all)
+{
+    const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, permissions;
+            uint32_t id;
+        } entry[5];
+    } list = {2,
+              {{1, 6, UINT32_MAX},
+               {2, of_user, 1234},
+               {4, of_group, UINT32_MAX},
+               {0x10, mask, UINT32_MAX},
+               {0x20, of_all, UINT32_MAX}}};
+    return setxattr(target, name, &list, sizeof(list), 0);
+}
+
+START_TEST(a_file_has_the_list_of_the_one_that_it_replaces)
+{
+    struct staged_file file;
+    char before[64], after[64];
+    write_file(target, "old");
+    if (set_list("system.posix_acl_access", 6, 0, 6, 0)) {
+        fprintf(stderr, "skipped: no access control lists here\n");
+        return;
+    }
+    ssize_t n = getxattr(target, "system.posix_acl_access", before, 64);
+    create(&file);
+    publish(&file, "new");
+    ck_assert_int_eq(getxattr(target, "system.posix_acl_access", after, 64), n);
+    ck_assert(!memcmp(before, after, (size_t)n));
+    /* A list that the directory gives new files is none of the old one's. */
+    struct stat found;
+    ck_assert_int_eq(removexattr(target, "system.posix_acl_access"), 0);
+    ck_assert_int_eq(chmod(target, 0640), 0);
+    char name[sizeof(target)];
+    memcpy(name, target, sizeof(name));
+    memcpy(target, directory, sizeof(directory));
+    ck_assert_int_eq(set_list("system.posix_acl_default", 6, 6, 6, 6), 0);
+    memcpy(target, name, sizeof(name));
+    create(&file);
+    publish(&file, "new");
+    ck_assert_int_lt(getxattr(target, "system.posix_acl_access", after, 64), 0);
+    ck_assert_int_eq(stat(target, &found), 0);
+    ck_assert_uint_eq(found.st_mode & 07777, 0640);
+}
+END_TEST
+
+/* As in a container without that right. */
+START_TEST(a_superuser_need_not_change_files_of_others)
+{
+    struct __user_cap_header_struct header = {.version =
+                                                  _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct can[2];
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    struct staged_file file;
+    struct stat found = replaced(1234, 4321, 0640);
+    ck_assert_int_eq(syscall(SYS_capget, &header, can), 0);
+    can[0].effective &= ~(1u << CAP_FOWNER);
+    ck_assert_int_eq(syscall(SYS_capset, &header, can), 0);
+    create(&file);
+    publish(&file, "newer");
+    ck_assert_int_eq(stat(target, &found), 0);
+    ck_assert_int_eq(found.st_uid, 1234);
+    ck_assert_int_eq(found.st_gid, 4321);
+    ck_assert_uint_eq(found.st_mode & 07777, 0640);
+}
+END_TEST
+
 START_TEST(a_staged_name_is_known_by_its_end)
 {
     struct staged_file file;
@@ -309,6 +385,8 @@ int main(void)
     tcase_add_test(tests, a_file_has_the_access_of_the_one_that_it_replaces);
     tcase_add_test(tests, a_superuser_keeps_owner_and_group);
     tcase_add_test(tests, another_group_may_do_no_more_than_all);
+    tcase_add_test(tests, a_file_has_the_list_of_the_one_that_it_replaces);
+    tcase_add_test(tests, a_superuser_need_not_change_files_of_others);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

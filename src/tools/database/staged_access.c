@@ -1,7 +1,7 @@
 #include "tools/database/staged_access.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file_access.h"
 
 #include <errno.h>
 #include <fcntl.h>

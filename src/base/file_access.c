@@ -1,0 +1,54 @@
+#include "base/file_access.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define LIST "system.posix_acl_access"
+
+/* Of a list: 255 entries. */
+enum { LIST_BYTES = 2048 };
+
+static bool has_no_list(int code)
+{
+    return code == ENODATA || code == ENOTSUP;
+}
+
+/* Copies the access control list, or takes away one that new files get in that
+ * directory. */
+static bool keep_list(int fd, const char *replaced)
+{
+    char list[LIST_BYTES];
+    ssize_t n = lgetxattr(replaced, LIST, list, sizeof(list));
+    if (n >= 0)
+        return fsetxattr(fd, LIST, list, (size_t)n, 0) == 0;
+    return has_no_list(errno) &&
+           (fremovexattr(fd, LIST) == 0 || has_no_list(errno));
+}
+
+/*
+ * The owner comes last, since only the owner may do the rest. A file system
+ * without permissions refuses others than it has for all.
+ */
+int leat__file_keep_access(int fd, const char *replaced)
+{
+    struct stat old, new;
+    if (lstat(replaced, &old) || !S_ISREG(old.st_mode))
+        return 0;
+    if (fstat(fd, &new))
+        return -1;
+    mode_t mode = old.st_mode & 0777;
+    bool is_group =
+        new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
+    if (!keep_list(fd, replaced) || !is_group)
+        mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
+    /* A list has permissions, too. */
+    if (fstat(fd, &new) || ((new.st_mode ^ mode) & 0777 && fchmod(fd, mode)))
+        return -1;
+    if (new.st_uid != old.st_uid && fchown(fd, old.st_uid, (gid_t)-1))
+        return 0; /* not for this process to give */
+    return 0;
+}
