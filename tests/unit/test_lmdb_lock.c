@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -35,6 +36,28 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
     if (!no_blocks)
         return __real_fallocate(fd, mode, offset, size);
     errno = no_blocks;
+    return -1;
+}
+
+int __real_open(const char *name, int flags, ...);
+int __wrap_open(const char *name, int flags, ...);
+
+/* Files that are there are another user's, in a directory that all may write
+   to: what fs.protected_regular refuses. */
+static int is_protected;
+
+int __wrap_open(const char *name, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list rest;
+    va_start(rest, flags);
+    if (flags & O_CREAT)
+        mode = va_arg(rest, mode_t);
+    va_end(rest);
+    if (!is_protected || !(flags & O_CREAT) || flags & O_EXCL ||
+        access(name, F_OK) != 0)
+        return __real_open(name, flags, mode);
+    errno = EACCES;
     return -1;
 }
 
@@ -304,6 +327,39 @@ static void expect_precious(const char *path)
     ck_assert_mem_eq(bytes, precious, size);
     free(bytes);
 }
+
+START_TEST(the_lock_of_another_user_is_taken_where_all_may_write)
+{
+    expect_ten();
+    is_protected = 1;
+    expect_ten();
+    ck_assert_int_eq(unlink(lock), 0);
+    expect_ten();
+    is_protected = 0;
+}
+END_TEST
+
+START_TEST(a_new_file_is_of_who_owns_the_data)
+{
+    struct stat found;
+    char data[sizeof(lock)];
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    snprintf(data, sizeof(data), "%s/data.mdb", directory);
+    ck_assert_int_eq(chown(data, 1234, 4321), 0);
+    expect_ten();
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_uid, 1234);
+    ck_assert_int_eq(found.st_gid, 4321);
+    /* One that is there stays as it is. */
+    ck_assert_int_eq(chown(lock, 0, 0), 0);
+    expect_ten();
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_uid, 0);
+}
+END_TEST
 
 START_TEST(a_link_is_not_followed)
 {
@@ -583,6 +639,9 @@ int main(void)
     tcase_add_test(tcase, a_slot_without_a_block_is_not_stored_to);
     tcase_add_test(tcase, the_warning_is_logged_when_others_can_open);
     tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
+    tcase_add_test(tcase,
+                   the_lock_of_another_user_is_taken_where_all_may_write);
+    tcase_add_test(tcase, a_new_file_is_of_who_owns_the_data);
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);

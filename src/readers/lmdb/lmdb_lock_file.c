@@ -25,6 +25,9 @@
 #define LOCK_BYTES 8192
 #define LOCK_BYTES_MAX ((off_t)64 << 20)
 
+/* How often a file that comes and goes is tried. */
+enum { CREATE_TRIES = 100 };
+
 #define WAIT_SECONDS 5
 #define SECOND INT64_C(1000000000)
 
@@ -98,22 +101,51 @@ static const char *type_of(mode_t mode)
                             : "not a regular file";
 }
 
+/*
+ * Creates no file that is there: in a directory that all may write to the
+ * system refuses that for another user's file (fs.protected_regular).
+ */
+static int open_or_create(const char *path, bool *is_new)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    int fd, tries = CREATE_TRIES;
+    do {
+        fd = open(path, flags);
+        *is_new = fd < 0 && errno == ENOENT;
+        if (*is_new)
+            fd = open(path, flags | O_CREAT | O_EXCL, 0664);
+    } while (fd < 0 && errno == EEXIST && --tries > 0);
+    return fd;
+}
+
+/* Those who may open the data must not be kept from it by a lock file that
+ * another user's process makes, as the superuser's. */
+static void give_to_owner(int fd, int data)
+{
+    struct stat own, found;
+    if (fstat(fd, &own) || fstat(data, &found) ||
+        (own.st_uid == found.st_uid && own.st_gid == found.st_gid))
+        return;
+    if (fchown(fd, found.st_uid, found.st_gid))
+        return; /* not for this process to give */
+}
+
 /* 0, or the system's error. A forked child has the file only if it finds its
  * descriptor here. */
-static int open_file(leat__lmdb_lock_file *lock)
+static int open_file(leat__lmdb_lock_file *lock, int data)
 {
+    bool is_new;
     leat__fork_hold();
-    lock->fd =
-        open(lock->path,
-             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-             0664);
+    lock->fd = open_or_create(lock->path, &is_new);
     int code = lock->fd < 0 ? errno : 0;
     leat__fork_release();
+    if (!code && is_new)
+        give_to_owner(lock->fd, data);
     return code;
 }
 
 int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
-                              int *code)
+                              int data, int *code)
 {
     struct stat found;
     lock->fd = -1;
@@ -123,7 +155,7 @@ int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
     /* Opening a device can have side effects, so the type is checked first. */
     if (lstat(lock->path, &found) == 0 && !S_ISREG(found.st_mode))
         return foreign_file(lock->path, type_of(found.st_mode));
-    *code = open_file(lock);
+    *code = open_file(lock, data);
     if (*code == ELOOP) {
         *code = 0;
         return foreign_file(lock->path, "a symbolic link");

@@ -59,13 +59,14 @@ int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
                               const char *what);
 
 /*
- * Opens the file, or creates an empty one, without following links. If it
+ * Opens the file, or creates an empty one, without following links; a new one
+ * is the owner's of the open file `data`, where this process may give it. If it
  * cannot be opened, *code is the system's error and the status LEAT_OK. Errors:
  * LEAT_EIO if it is not a regular file; LEAT_ENOMEM. The caller closes it,
  * after an error too.
  */
 int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
-                              int *code);
+                              int data, int *code);
 
 /* Unmaps the table, releases all locks and closes the file. The caller holds
  * forks off (leat__fork_hold), and frees the path. */
