@@ -4,7 +4,9 @@
 #include <leat/log.h>
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -469,6 +471,43 @@ int __wrap_flock(int fd, int operation)
     return __real_flock(fd, operation);
 }
 
+int __real_open(const char *name, int flags, ...);
+int __wrap_open(const char *name, int flags, ...);
+
+/* Files that are there are another user's, in a directory that all may write
+   to: what fs.protected_regular refuses. */
+static int is_protected;
+
+int __wrap_open(const char *name, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list rest;
+    va_start(rest, flags);
+    if (flags & O_CREAT)
+        mode = va_arg(rest, mode_t);
+    va_end(rest);
+    if (!is_protected || !(flags & O_CREAT) || flags & O_EXCL ||
+        access(name, F_OK) != 0)
+        return __real_open(name, flags, mode);
+    errno = EACCES;
+    return -1;
+}
+
+START_TEST(a_file_of_another_user_is_opened_where_all_may_write)
+{
+    is_protected = 1;
+    leat__bad_record_log *log = open_log();
+    add(log, 1, "db", NULL, "cut");
+    leat__bad_record_log_finish(log);
+    free(log);
+    log = open_log();
+    add(log, 2, "db", NULL, "cut");
+    is_protected = 0;
+    close_log(log, "db\t1\t\t0\t0\tnone\tcut\n"
+                   "db\t2\t\t0\t0\tnone\tcut\n");
+}
+END_TEST
+
 /* As by a failing setup, between its opening and the lock. */
 START_TEST(a_file_that_is_removed_before_the_lock_is_had_is_made_again)
 {
@@ -690,6 +729,7 @@ int main(void)
                    lines_of_others_list_nothing_and_are_read_to_their_end);
     tcase_add_test(tcase, lines_of_several_processes_follow_each_other);
     tcase_add_test(tcase, a_file_that_was_removed_while_empty_is_made_again);
+    tcase_add_test(tcase, a_file_of_another_user_is_opened_where_all_may_write);
     tcase_add_test(tcase,
                    a_file_that_is_removed_before_the_lock_is_had_is_made_again);
     tcase_add_test(tcase, a_file_that_never_had_a_name_is_written_to);

@@ -249,7 +249,9 @@ static int open_or_make(leat__bad_record_file *file)
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
     int fd = open(file->path, flags | O_CREAT | O_EXCL, 0666);
     file->is_made = fd >= 0;
-    if (fd < 0 && errno == EEXIST)
+    if (fd < 0 && errno == EEXIST) /* nor O_CREAT, for fs.protected_regular */
+        fd = open(file->path, flags);
+    if (fd < 0 && errno == ENOENT) /* a link to nothing */
         fd = open(file->path, flags | O_CREAT, 0666);
     /* Under another program's lease, which this open has asked to end. */
     return fd < 0 && errno == EWOULDBLOCK
