@@ -36,17 +36,19 @@ static bool keep_list(int fd, const char *replaced)
 int leat__file_keep_access(int fd, const char *replaced)
 {
     struct stat old, new;
-    if (lstat(replaced, &old) || !S_ISREG(old.st_mode))
-        return 0;
     if (fstat(fd, &new))
         return -1;
-    mode_t mode = old.st_mode & 0777;
+    if (lstat(replaced, &old) ||
+        (old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
+        return 0;
+    const mode_t all = S_ISDIR(old.st_mode) ? 07777 : 0777;
+    mode_t mode = (old.st_mode & all) | (S_ISDIR(old.st_mode) ? 0700 : 0);
     bool is_group =
         new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
     if (!keep_list(fd, replaced) || !is_group)
         mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
     /* A list has permissions, too. */
-    if (fstat(fd, &new) || ((new.st_mode ^ mode) & 0777 && fchmod(fd, mode)))
+    if (fstat(fd, &new) || ((new.st_mode ^ mode) & all && fchmod(fd, mode)))
         return -1;
     if (new.st_uid != old.st_uid && fchown(fd, old.st_uid, (gid_t)-1))
         return 0; /* not for this process to give */

@@ -3,10 +3,11 @@
 #define LEAT_BASE_FILE_ACCESS_H
 
 /*
- * Gives an open file the permissions, the access control list, the group and
- * the owner of the file `replaced`, if there is one, as far as this process
- * may: what only some could read stays so. Where the group or the list stays
- * another one, the group may do no more than all. 0, or -1: errno.
+ * Gives an open file or directory the permissions, the access control list, the
+ * group and the owner of the one `replaced`, if there is one, as far as this
+ * process may: what only some could read stays so. Where the group or the list
+ * stays another one, the group may do no more than all; the owner of a
+ * directory may do all. 0, or -1: errno.
  */
 int leat__file_keep_access(int fd, const char *replaced);
 

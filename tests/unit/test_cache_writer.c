@@ -322,6 +322,32 @@ START_TEST(so_is_a_mount_point)
 }
 END_TEST
 
+START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
+{
+    static const mode_t modes[] = {0700, 0750, 02770, 0500, 0755};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct stat before, found;
+        char partial[128], command[160];
+        uid_t user = geteuid() == 0 ? 1234 : geteuid();
+        snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+        ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+        ck_assert_int_eq(chown(cache_path, user, (gid_t)-1), 0);
+        ck_assert_int_eq(chmod(cache_path, modes[i]), 0);
+        leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+        ck_assert_int_eq(stat(partial, &before), 0);
+        read_some(reader, CACHE_SAMPLES);
+        leat_reader_close(reader);
+        ck_assert_int_eq(stat(cache_path, &found), 0);
+        ck_assert_uint_eq(found.st_mode & 07777, modes[i] | 0700);
+        ck_assert_int_eq(found.st_uid, user);
+        ck_assert_uint_eq(before.st_mode & 077 & ~modes[i], 0);
+        ck_assert(cache_is_there("/index"));
+        snprintf(command, sizeof(command), "rm -r %s", cache_path);
+        ck_assert_int_eq(system(command), 0);
+    }
+}
+END_TEST
+
 /* A victim, and a link to it or a pipe in the place of what a writer opens. */
 START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
 {
@@ -728,6 +754,8 @@ int main(void)
     tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
     tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
     tcase_add_test(tcase, so_is_a_mount_point);
+    tcase_add_test(tcase,
+                   it_has_the_access_of_the_empty_directory_that_it_replaces);
     tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);

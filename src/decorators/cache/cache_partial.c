@@ -17,6 +17,7 @@
  * closes them in a child has to find them noted.
  */
 #include "decorators/cache/cache_partial.h"
+#include "base/file_access.h"
 #include "base/fork.h"
 #include "decorators/cache/cache_target.h"
 
@@ -24,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -139,6 +141,18 @@ static int check_entries(const leat__cache_partial *partial)
                                                   : LEAT_OK;
 }
 
+/* Of the directory that is made: this user's alone where it is to replace one
+ * that is not for all. */
+static mode_t find_mode(const leat__cache_partial *partial)
+{
+    struct stat found;
+    return !fstatat(partial->parent_fd, name_of(partial), &found,
+                    AT_SYMLINK_NOFOLLOW) &&
+                   (found.st_mode & 0555) != 0555
+               ? 0700
+               : 0777;
+}
+
 /* Makes the directory where there is none, and opens it. */
 static int open_directory(leat__cache_partial *partial)
 {
@@ -149,7 +163,8 @@ static int open_directory(leat__cache_partial *partial)
     int code =
         open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
     const char *name = partial_name_of(partial);
-    bool is_new = !code && !mkdirat(partial->parent_fd, name, 0777);
+    bool is_new =
+        !code && !mkdirat(partial->parent_fd, name, find_mode(partial));
     if (!code && !is_new && errno != EEXIST)
         code = errno;
     if (code)
@@ -288,6 +303,27 @@ static int sync_directory(int at, const char *path)
     return status;
 }
 
+/* It takes the place of an empty directory, whose access the user chose. */
+static int keep_access(const leat__cache_partial *partial)
+{
+    leat__cache_path place, replaced;
+    struct stat found;
+    if (fstatat(partial->parent_fd, name_of(partial), &found,
+                AT_SYMLINK_NOFOLLOW))
+        return LEAT_OK;
+    snprintf(place, sizeof(place), "/proc/self/fd/%d/", partial->parent_fd);
+    int status = leat__cache_join(replaced, place, name_of(partial));
+    if (status)
+        return status;
+    int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || leat__file_keep_access(fd, replaced))
+        status = leat__error_system(errno, "cannot give %s the access of %s",
+                                    partial->partial, partial->path);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 int leat__cache_partial_complete(const leat__cache_partial *partial,
                                  int data_fd)
 {
@@ -296,6 +332,8 @@ int leat__cache_partial_complete(const leat__cache_partial *partial,
         status = leat_error(LEAT_EIO,
                             "%s/data: somebody else has removed or replaced it",
                             partial->partial);
+    if (!status)
+        status = keep_access(partial);
     if (!status)
         status = sync_directory(partial->fd, partial->partial);
     if (!status && renameat(partial->parent_fd, partial_name_of(partial),
