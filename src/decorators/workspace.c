@@ -1,12 +1,14 @@
 /*
  * DESIGN. A workspace lists the shared readers that are open, or being opened.
- * Its lock protects the list and the counts of callers; a reader is opened and
+ * One lock protects the lists and the counts of callers; a reader is opened and
  * closed without it, as that may read storage, and open or close readers of the
  * same workspace. Who finds one that is being opened waits on `opened`. Nobody
  * waits for a reader that waits for his: a name alone does not wait, and a
  * pipeline is no part of its own upstream.
  *
- * In a forked child the parent's readers are not found.
+ * In a forked child the parent's readers are not found. Lock and `opened` are
+ * the process's, not a workspace's, so that a child has them new: the parent's
+ * threads may have held the one and waited on the other.
  */
 #include "decorators/workspace.h"
 #include "base/error.h"
@@ -18,41 +20,41 @@
 #include <stdatomic.h>
 #include <string.h>
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool is_watching; /* written once, under `once` */
+
 struct leat_workspace {
     atomic_int references;
-    pthread_mutex_t lock;
-    pthread_cond_t opened;
-    /* Guarded by lock. */
+    /* Guarded by lock; whole at any moment. */
     leat__shared_reader *first;
 };
 
 /* That of texts. */
-static leat_workspace process_workspace = {
-    .references = 1,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .opened = PTHREAD_COND_INITIALIZER,
-};
+static leat_workspace process_workspace = {.references = 1};
+
+/* Runs in a child, while it has a single thread. */
+static void forget_parent(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    opened = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+static void watch_forks(void)
+{
+    is_watching = pthread_atfork(NULL, NULL, forget_parent) == 0;
+}
 
 int leat_workspace_create(leat_workspace **out)
 {
     leat_workspace *workspace = leat__alloc_zero(1, sizeof(*workspace));
     if (!workspace)
         return LEAT_ENOMEM;
-    int status = leat__mutex_init(&workspace->lock);
-    if (status)
-        goto fail_self;
-    status = leat__cond_init(&workspace->opened);
-    if (status)
-        goto fail_lock;
     atomic_init(&workspace->references, 1);
     *out = workspace;
     return LEAT_OK;
-
-fail_lock:
-    pthread_mutex_destroy(&workspace->lock);
-fail_self:
-    leat__free(workspace);
-    return status;
 }
 
 void leat_workspace_ref(leat_workspace *workspace)
@@ -64,8 +66,6 @@ void leat_workspace_unref(leat_workspace *workspace)
 {
     if (!workspace || atomic_fetch_sub(&workspace->references, 1) > 1)
         return;
-    pthread_cond_destroy(&workspace->opened);
-    pthread_mutex_destroy(&workspace->lock);
     leat__free(workspace);
 }
 
@@ -180,13 +180,13 @@ static int add(leat_workspace *workspace, const leat_open *open,
     shared->callers = 1;
     shared->next = workspace->first;
     workspace->first = shared;
-    pthread_mutex_unlock(&workspace->lock);
+    pthread_mutex_unlock(&lock);
     int status = open_reader(shared, open);
-    pthread_mutex_lock(&workspace->lock);
+    pthread_mutex_lock(&lock);
     shared->is_open = !status;
     if (status)
         remove_shared(shared);
-    pthread_cond_broadcast(&workspace->opened);
+    pthread_cond_broadcast(&opened);
     if (status)
         destroy(shared);
     else
@@ -204,7 +204,7 @@ static leat__shared_reader *find_opened(leat_workspace *workspace,
                      is_same(shared->pipeline, open->pipeline[0]);
         if (!waits)
             return shared;
-        pthread_cond_wait(&workspace->opened, &workspace->lock);
+        pthread_cond_wait(&opened, &lock);
     }
 }
 
@@ -214,10 +214,12 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
     leat_workspace *workspace = (void *)(uintptr_t)leat_args_object(open->args);
     if (!workspace)
         workspace = &process_workspace;
+    pthread_once(&once, watch_forks);
     if (leat__fork_watch())
         return LEAT_ENOMEM;
-    leat__fork_reset_mutex(&process_workspace.lock);
-    pthread_mutex_lock(&workspace->lock);
+    if (!is_watching)
+        return leat_error(LEAT_ENOMEM, "forks cannot be watched");
+    pthread_mutex_lock(&lock);
     leat__shared_reader *shared = find_opened(workspace, open, name);
     int status;
     if (shared)
@@ -227,7 +229,7 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
     else
         status =
             leat_error(LEAT_EINVAL, "share: no reader \"%s\" is open", name);
-    pthread_mutex_unlock(&workspace->lock);
+    pthread_mutex_unlock(&lock);
     if (!status)
         *out = shared;
     return status;
@@ -235,14 +237,13 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
 
 void leat__workspace_close(leat__shared_reader *shared)
 {
-    leat_workspace *workspace = shared->workspace;
     if (shared->generation != leat__fork_generation())
         return;
-    pthread_mutex_lock(&workspace->lock);
+    pthread_mutex_lock(&lock);
     bool is_last = --shared->callers == 0;
     if (is_last)
         remove_shared(shared);
-    pthread_mutex_unlock(&workspace->lock);
+    pthread_mutex_unlock(&lock);
     if (is_last)
         destroy(shared);
 }

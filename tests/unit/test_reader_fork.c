@@ -1,7 +1,7 @@
 /*
  * Readers with threads or locks of their own in a forked child, whatever their
  * owner did at the fork: the child's calls return LEAT_ESTATE, and close does
- * not wait.
+ * not wait. A child opens shared readers of its own.
  */
 #include "support/sanitizer.h"
 #include "support/suite.h"
@@ -106,6 +106,92 @@ START_TEST(so_is_a_child_of_a_reader_that_has_not_begun)
 }
 END_TEST
 
+static int open_slowly(void *user, void **pass)
+{
+    *pass = user;
+    usleep(100);
+    return LEAT_OK;
+}
+
+static int give_one(void *pass, leat_sample *sample)
+{
+    return leat_sample_set(sample, 0, LEAT_INT64, 0, NULL, pass);
+}
+
+static void *open_and_close(void *unused)
+{
+    leat_reader *reader;
+    while (!atomic_load(&is_over)) {
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        leat_reader_close(reader);
+    }
+    return unused;
+}
+
+static void open_in_child(void)
+{
+    leat_reader *reader;
+    leat_sample sample;
+    int status = LEAT_OK;
+    alarm(CHILD_SECONDS);
+    leat_sample_init(&sample);
+    for (int i = 0; i < 3 && !status; i++) {
+        status = leat_pipeline_open(pipeline, &reader);
+        if (status)
+            break;
+        status = leat_reader_next(reader, &sample);
+        leat_reader_close(reader);
+    }
+    _exit(status == LEAT_OK ? 0 : 1);
+}
+
+/* Of the process's workspace, and of one of its own. */
+static void share_slow_callback(int has_own)
+{
+    static int64_t value;
+    const leat_field_spec field = {.name = "value", .dtype = LEAT_INT64};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .open = open_slowly,
+                                      .next = give_one};
+    leat_pipeline *source;
+    leat_workspace *own = NULL;
+    if (has_own)
+        ck_assert_int_eq(leat_workspace_create(&own), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_callback(&source, &callbacks, &value),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_share(&pipeline, source, "forked", own),
+                     LEAT_OK);
+    leat_pipeline_unref(source);
+    leat_workspace_unref(own);
+}
+
+START_TEST(a_child_of_any_moment_opens_shared_readers)
+{
+    enum { OPENERS = 4 };
+    pthread_t thread[OPENERS];
+    int ended;
+    watchdog_start(120);
+    atomic_store(&is_over, false);
+    share_slow_callback(_i);
+    for (int i = 0; i < OPENERS; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, open_and_close, NULL),
+                         0);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            open_in_child();
+        ck_assert_int_eq(waitpid(child, &ended, 0), child);
+        ck_assert_int_eq(ended, 0);
+    }
+    atomic_store(&is_over, true);
+    for (int i = 0; i < OPENERS; i++)
+        pthread_join(thread[i], NULL);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reader_fork");
@@ -115,6 +201,8 @@ int main(void)
                         0, TEXTS);
     tcase_add_loop_test(tcase, so_is_a_child_of_a_reader_that_has_not_begun, 0,
                         TEXTS);
+    tcase_add_loop_test(tcase, a_child_of_any_moment_opens_shared_readers, 0,
+                        2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
