@@ -190,6 +190,33 @@ START_TEST(a_mark_that_could_not_be_made_is_an_error)
 }
 END_TEST
 
+/* It is no epoch's: the threads have begun no other one. */
+START_TEST(a_mark_beyond_the_end_leads_to_an_end_that_a_seek_leaves)
+{
+    scripted_source longer = SCRIPTED_SOURCE_INIT;
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    leat_token mark;
+    leat_token_init(&mark);
+    longer.count = 2 * (int64_t)COUNT;
+    leat_reader *reader = prefetch_open_over(filtered(&longer), 3, 1, false);
+    for (int i = 0; i < COUNT; i++)
+        prefetch_expect(reader, &sample, (int)stream_decorators_filtered(i));
+    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+    leat_reader_close(reader);
+    reader = prefetch_open_over(filtered(&source), 3, 1, false);
+    prefetch_expect(reader, &sample, 0);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, COUNT}, &mark),
+                     LEAT_END);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    ck_assert_int_eq(prefetch_seek(reader, 1, 0), LEAT_OK);
+    for (int i = 0; stream_decorators_filtered(i) < COUNT; i++)
+        prefetch_expect(reader, &sample, (int)stream_decorators_filtered(i));
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    leat_reader_close(reader);
+    leat_token_finish(&mark);
+}
+END_TEST
+
 /* A map whose work on a sample ends once another thread works on one too. */
 typedef struct pair_map {
     leat_reader reader;
@@ -423,6 +450,8 @@ int main(void)
                    seek_waits_for_threads_inside_and_drops_what_was_read);
     tcase_add_test(tcase, a_mark_does_not_wait_for_the_next_sample);
     tcase_add_test(tcase, a_mark_that_could_not_be_made_is_an_error);
+    tcase_add_test(tcase,
+                   a_mark_beyond_the_end_leads_to_an_end_that_a_seek_leaves);
     tcase_add_test(tcase, threads_work_at_the_same_time);
     tcase_add_test(tcase, waits_are_blocked_time_not_busy);
     tcase_add_test(tcase, its_threads_are_the_layers);

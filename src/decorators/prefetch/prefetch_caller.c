@@ -221,6 +221,7 @@ static void get_stuck(leat__prefetch *prefetch, int status)
     leat__prefetch_slot *slot = leat__prefetch_buffer_take(&prefetch->buffer);
     slot->status = status;
     slot->is_ready = true;
+    slot->epoch = INT64_MAX; /* LEAT_END, too, is that of no epoch */
     leat__error_save(slot->line);
     leat__prefetch_buffer_push(&prefetch->buffer, slot);
     prefetch->is_stuck = true;
