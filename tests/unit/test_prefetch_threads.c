@@ -217,6 +217,111 @@ START_TEST(a_mark_beyond_the_end_leads_to_an_end_that_a_seek_leaves)
 }
 END_TEST
 
+/* A reader whose samples have too many fields from `GOOD` on. */
+enum { GOOD = 2000, TOO_MANY = LEAT_MAX_FIELDS + 1 };
+
+static int64_t next_number;
+
+static int many_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    static const leat_field_spec spec = {.name = "value", .dtype = LEAT_INT64};
+    (void)reader;
+    *out = &spec;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int many_next(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    (void)reader;
+    for (; *got < n; ++*got) {
+        out[*got]->deferred = 1;
+        out[*got]->locator.record = next_number++;
+    }
+    return LEAT_OK;
+}
+
+static int many_materialize(leat_reader *reader, leat_sample *const out[],
+                            int n, int *got)
+{
+    static const int64_t value = 7;
+    (void)reader;
+    for (; *got < n; ++*got) {
+        int status = leat_sample_set(out[*got], 0, LEAT_INT64, 0, NULL, &value);
+        out[*got]->from.record = out[*got]->locator.record;
+        if (out[*got]->from.record >= GOOD)
+            out[*got]->nfields = TOO_MANY;
+        if (status)
+            return status;
+    }
+    return LEAT_OK;
+}
+
+static int many_seek(leat_reader *reader, leat_position at, leat_token *mark)
+{
+    (void)reader;
+    (void)at;
+    (void)mark;
+    return LEAT_EUNSUPPORTED;
+}
+
+static void many_cancel(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static int many_open(const leat_open *open, leat_reader **out)
+{
+    static const leat_reader_ops ops = {.size = sizeof(ops),
+                                        .name = "many",
+                                        .fields = many_fields,
+                                        .next = many_next,
+                                        .seek = many_seek,
+                                        .cancel = many_cancel,
+                                        .close = many_cancel,
+                                        .materialize = many_materialize};
+    static leat_reader reader;
+    (void)open;
+    reader = (leat_reader){.ops = &ops};
+    next_number = 0;
+    *out = &reader;
+    return LEAT_OK;
+}
+
+static atomic_int mapped_bad;
+
+static int note_bad(void *user, leat_sample *mapped)
+{
+    (void)user;
+    if (mapped->from.record >= GOOD)
+        atomic_fetch_add(&mapped_bad, 1);
+    return LEAT_OK;
+}
+
+START_TEST(nothing_is_done_to_samples_after_an_error_of_the_reader)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "many", .open = many_open};
+    leat_pipeline *source, *map;
+    atomic_store(&mapped_bad, 0);
+    ck_assert_int_eq(
+        leat_pipeline_create(&source, &type, NULL, NULL, NULL, NULL, 0),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_map(&map, source, note_bad, NULL, 1, NULL),
+                     LEAT_OK);
+    leat_pipeline_unref(source);
+    leat_reader *reader = prefetch_open_over(map, 256, 1, false);
+    int status;
+    do
+        status = leat_reader_next(reader, &sample);
+    while (!status);
+    ck_assert_int_eq(status, LEAT_ESTATE);
+    leat_reader_close(reader);
+    ck_assert_int_eq(atomic_load(&mapped_bad), 0);
+}
+END_TEST
+
 /* A map whose work on a sample ends once another thread works on one too. */
 typedef struct pair_map {
     leat_reader reader;
@@ -452,6 +557,8 @@ int main(void)
     tcase_add_test(tcase, a_mark_that_could_not_be_made_is_an_error);
     tcase_add_test(tcase,
                    a_mark_beyond_the_end_leads_to_an_end_that_a_seek_leaves);
+    tcase_add_test(tcase,
+                   nothing_is_done_to_samples_after_an_error_of_the_reader);
     tcase_add_test(tcase, threads_work_at_the_same_time);
     tcase_add_test(tcase, waits_are_blocked_time_not_busy);
     tcase_add_test(tcase, its_threads_are_the_layers);

@@ -122,7 +122,14 @@ static void clear_after(prefetch_job *job, int first, int end)
         leat_sample_clear(job->sample[i]);
 }
 
-/* Completes samples `first` to `end` of a job, bad ones in their place. */
+/* Nothing follows an error of the reader. */
+static void fail_rest(prefetch_job *job, int first, int end, int failure)
+{
+    for (int i = first; i < end; i++)
+        fail_slot(job->slot[i], &job->status[i], failure);
+}
+
+/* Completes the first `end` samples of a job, bad ones in their place. */
 static void complete(leat__prefetch *prefetch, prefetch_job *job, int end)
 {
     leat_reader *upstream = leat__prefetch_upstream(prefetch);
@@ -138,6 +145,10 @@ static void complete(leat__prefetch *prefetch, prefetch_job *job, int end)
                                           end - done, &got);
         if (!status)
             continue;
+        if (status != LEAT_EDATA) {
+            fail_rest(job, done + got, end, status);
+            return;
+        }
         fail_slot(job->slot[done + got], &job->status[done + got], status);
         done++;
         if (prefetch->by_index)
