@@ -25,11 +25,7 @@ static int do_own(leat_reader *reader, leat_sample *const out[], int n,
         unsigned lines = leat__error_lines();
         *got = 0;
         status = reader->ops->materialize(reader, out, n, got);
-        if (status == LEAT_END)
-            status = leat_error(LEAT_ESTATE,
-                                "the reader \"%s\": materialize returned "
-                                "LEAT_END",
-                                reader->ops->name);
+        status = leat__reader_refuse_end(reader, "materialize", status);
         status = leat__reader_check_count(reader, "materialize", lines, status,
                                           out, n, got);
     } else if (!reader->state->upstream) {

@@ -331,7 +331,8 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
         return leat__reader_unsupported(reader, "read samples in any order");
     int64_t count;
     unsigned lines = leat__error_lines();
-    int status = reader->ops->count(reader, &count);
+    int status = leat__reader_refuse_end(reader, "count",
+                                         reader->ops->count(reader, &count));
     if (status)
         return leat__reader_check_status(reader, "count", lines, status);
     int outside = find_outside(at, n, count);
@@ -344,7 +345,8 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
     int deferred;
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
-    status = reader->ops->read_at(reader, at, out, n, got);
+    status = leat__reader_refuse_end(
+        reader, "read_at", reader->ops->read_at(reader, at, out, n, got));
     status =
         leat__reader_check_count(reader, "read_at", lines, status, out, n, got);
     status = leat__reader_check_samples(reader, status, out, got, &deferred);

@@ -26,6 +26,16 @@ int leat__reader_check_operation(const leat_reader *reader,
     return status == LEAT_EDATA ? LEAT_EFORMAT : status;
 }
 
+int leat__reader_refuse_end(const leat_reader *reader, const char *operation,
+                            int status)
+{
+    return status == LEAT_END
+               ? leat_error(LEAT_ESTATE,
+                            "the reader \"%s\": %s returned LEAT_END",
+                            reader->ops->name, operation)
+               : status;
+}
+
 int leat__reader_unsupported(const leat_reader *reader, const char *what)
 {
     return leat_error(LEAT_EUNSUPPORTED, "the reader \"%s\" cannot %s",

@@ -53,6 +53,10 @@ int leat__reader_check_operation(const leat_reader *reader,
                                  const char *operation, unsigned lines,
                                  int status);
 
+/* Only next ends: LEAT_END of another operation becomes LEAT_ESTATE. */
+int leat__reader_refuse_end(const leat_reader *reader, const char *operation,
+                            int status);
+
 /* The same for an operation that fills up to `n` samples: its count, too. */
 int leat__reader_check_count(const leat_reader *reader, const char *operation,
                              unsigned lines, int status,
