@@ -98,7 +98,7 @@ static bool is_whole(const leat_field *field)
     /* LEAT_BYTES has no size but its own. */
     if (field->dtype == LEAT_BYTES)
         bytes = field->bytes;
-    return field->bytes >= bytes && (field->data || bytes == 0);
+    return field->bytes >= bytes && (field->data || field->bytes == 0);
 }
 
 static int check_sample(const callback_reader *callback,

@@ -392,7 +392,8 @@ END_TEST
 START_TEST(a_sample_that_is_not_as_announced_is_an_error)
 {
     const leat_field good = user.field;
-    leat_field wrong[6] = {good, good, good, good, good, good};
+    leat_field wrong[] = {good, good, good, good, good, good, good};
+    enum { WRONG = sizeof(wrong) / sizeof(wrong[0]) };
     wrong[0].bytes = 3;
     wrong[1].ndim = 9;
     wrong[2].ndim = -1;
@@ -401,7 +402,11 @@ START_TEST(a_sample_that_is_not_as_announced_is_an_error)
     wrong[5].ndim = 2;
     wrong[5].shape[0] = INT64_MAX;
     wrong[5].shape[1] = 8;
-    for (int i = 0; i < 6; i++) {
+    /* No elements, but bytes. */
+    wrong[6].ndim = 1;
+    wrong[6].shape[0] = 0;
+    wrong[6].data = NULL;
+    for (int i = 0; i < WRONG; i++) {
         leat_reader *reader = begin();
         user.field = wrong[i];
         ck_assert_msg(leat_reader_next(reader, &sample) == LEAT_EINVAL, "%d",
