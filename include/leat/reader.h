@@ -1,4 +1,11 @@
-/* leat/reader.h: a running pass over the samples of a pipeline. */
+/*
+ * leat/reader.h: a running pass over the samples of a pipeline.
+ *
+ * pthread_cancel(). A thread must not be cancelled in these calls, unlike in a
+ * layer's: it may hold a lock that others wait for. One that may be cancelled
+ * disables that around them (pthread_setcancelstate); leat_reader_cancel wakes
+ * it.
+ */
 #ifndef LEAT_READER_H
 #define LEAT_READER_H
 
