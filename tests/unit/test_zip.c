@@ -6,6 +6,7 @@
 #include "support/suite.h"
 
 #include <leat.h>
+#include <leat/ext/reader.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -639,6 +640,86 @@ START_TEST(labels_of_a_database_are_its_rows)
 }
 END_TEST
 
+/* A reader whose samples have as many fields as a sample can have, not one. */
+static int many_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    static const leat_field_spec spec = {.name = "a", .dtype = LEAT_INT64};
+    (void)reader;
+    *out = &spec;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int many_next(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    static const int64_t value = 7;
+    (void)reader;
+    for (int status = LEAT_OK; *got < n && !status; *got += !status)
+        for (int i = 0; i < LEAT_MAX_FIELDS && !status; i++)
+            status = leat_sample_set(out[*got], i, LEAT_INT64, 0, NULL, &value);
+    return LEAT_OK;
+}
+
+static int many_seek(leat_reader *reader, leat_position at, leat_token *mark)
+{
+    (void)reader;
+    (void)at;
+    (void)mark;
+    return LEAT_EUNSUPPORTED;
+}
+
+static void many_cancel(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static void many_close(leat_reader *reader)
+{
+    free(reader);
+}
+
+static int many_open(const leat_open *open, leat_reader **out)
+{
+    static const leat_reader_ops ops = {.size = sizeof(ops),
+                                        .name = "many",
+                                        .fields = many_fields,
+                                        .next = many_next,
+                                        .seek = many_seek,
+                                        .cancel = many_cancel,
+                                        .close = many_close};
+    (void)open;
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return leat_error(LEAT_ENOMEM, "no memory");
+    (*out)->ops = &ops;
+    return LEAT_OK;
+}
+
+START_TEST(more_fields_than_were_promised_are_an_error)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "many", .open = many_open};
+    static const char *const prefix[] = {"x", "y"};
+    leat_zip_options options = LEAT_ZIP_OPTIONS_INIT;
+    leat_pipeline *many, *zip;
+    leat_reader *reader;
+    leat_sample sample;
+    options.prefix = prefix;
+    ck_assert_int_eq(
+        leat_pipeline_create(&many, &type, NULL, NULL, NULL, NULL, 0), LEAT_OK);
+    leat_pipeline *inputs[] = {many, many};
+    ck_assert_int_eq(leat_pipeline_zip(&zip, inputs, 2, &options), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(zip, &reader), LEAT_OK);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ESTATE);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(zip);
+    leat_pipeline_unref(many);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("zip");
@@ -658,6 +739,7 @@ int main(void)
     tcase_add_test(tcase, keys_are_compared);
     tcase_add_test(tcase, names_that_are_equal_are_refused_or_prefixed);
     tcase_add_test(tcase, a_sample_has_no_more_fields_than_it_can);
+    tcase_add_test(tcase, more_fields_than_were_promised_are_an_error);
     tcase_add_test(tcase,
                    provenance_is_the_first_inputs_and_errors_name_the_culprits);
     tcase_add_test(tcase, another_error_ends_it_at_its_row);

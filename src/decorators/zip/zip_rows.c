@@ -1,5 +1,6 @@
 #include "decorators/zip/zip_rows.h"
 #include "base/counter.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "data/sample.h"
 
@@ -143,6 +144,11 @@ static int prepend(leat_sample *to, leat_sample *from)
 
 int leat__zip_join(leat_sample *to, leat_sample *from)
 {
+    if (to->nfields + from->nfields > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_ESTATE,
+                          "zip: a sample has %d fields beside %d of other "
+                          "inputs, more than were promised",
+                          from->nfields, to->nfields);
     bool is_larger = !from->stable && from->taken > to->taken;
     return is_larger ? prepend(to, from) : append(to, from);
 }
