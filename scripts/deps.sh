@@ -60,6 +60,7 @@ profile_test() {
     need program:mdb_load lmdb-utils
     need program:valgrind valgrind
     need program:spin spin
+    need program:tcc tcc
     need program:mpirun openmpi-bin
 }
 
