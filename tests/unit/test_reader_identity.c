@@ -265,6 +265,21 @@ START_TEST(an_open_reader_tells_that_a_file_was_written_since)
 }
 END_TEST
 
+/* Its file stays open for the next epoch. */
+START_TEST(so_does_a_stream_of_which_records_were_only_skipped)
+{
+    int64_t skipped;
+    set_time("t1.gz", 1000000000, 1);
+    leat_reader *reader = open_text("text:t1.gz,t2");
+    ck_assert_int_eq(leat_reader_skip(reader, 1, &skipped), LEAT_OK);
+    const leat_position second = {1, 0}, third = {2, 0};
+    ck_assert_int_eq(leat_reader_seek(reader, second, NULL), LEAT_OK);
+    set_time("t1.gz", 1000000000, 2);
+    ck_assert_int_eq(leat_reader_seek(reader, third, NULL), LEAT_EIO);
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* Reads on to the end. Returns what ended it. */
 static int read_on(leat_reader *reader)
 {
@@ -384,6 +399,7 @@ int main(void)
     tcase_add_test(tests,
                    databases_of_one_time_differ_by_values_and_transactions);
     tcase_add_test(tests, an_open_reader_tells_that_a_file_was_written_since);
+    tcase_add_test(tests, so_does_a_stream_of_which_records_were_only_skipped);
     tcase_add_test(tests, a_cache_that_lacks_samples_gives_none_of_other_data);
     tcase_add_test(tests,
                    an_epoch_of_named_files_has_none_that_were_written_since);

@@ -230,20 +230,12 @@ static int record_stream_revision(leat_reader *reader, leat_token *token)
     return leat_token_put(token, &stream->revision, sizeof(stream->revision));
 }
 
-/* A pipe is read once, and cannot change. */
 static int record_stream_check(leat_reader *reader)
 {
     const record_stream *stream = stream_of(reader);
     int status = LEAT_OK;
-    for (int i = 0; i < stream->list.n && !status; i++) {
-        const char *path = stream->list.path[i];
-        leat__file_version opened = stream->cursor.begun[i].version, now;
-        if (opened.size < 0)
-            continue;
-        status = leat__byte_source_check(path, &now);
-        if (!status)
-            status = leat__file_version_check(opened, now, path);
-    }
+    for (int i = 0; i < stream->list.n && !status; i++)
+        status = leat__stream_cursor_check(&stream->cursor, i);
     return status;
 }
 

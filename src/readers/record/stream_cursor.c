@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/token.h"
+#include "readers/stream/byte_source.h"
 
 #include <string.h>
 
@@ -216,6 +217,16 @@ int leat__stream_cursor_skip(leat__stream_cursor *cursor, int64_t n,
     return LEAT_OK;
 }
 
+int leat__stream_cursor_check(const leat__stream_cursor *cursor, int file)
+{
+    const char *path = cursor->files->path[file];
+    leat__file_version opened = cursor->begun[file].version, now;
+    if (opened.size < 0)
+        return LEAT_OK;
+    int status = leat__byte_source_check(path, &now);
+    return status ? status : leat__file_version_check(opened, now, path);
+}
+
 static void rewind_files(leat__stream_cursor *cursor)
 {
     leat__byte_stream_close(&cursor->stream);
@@ -234,7 +245,7 @@ int leat__stream_cursor_rewind(leat__stream_cursor *cursor)
     if (cursor->file == 0 && (uint64_t)cursor->stream.offset <= first) {
         cursor->walk = (leat__record_walk){.offset = first};
         cursor->at = cursor->nspans = 0;
-        return LEAT_OK;
+        return leat__stream_cursor_check(cursor, 0);
     }
     if (!cursor->rereads)
         return leat_error(LEAT_EUNSUPPORTED,

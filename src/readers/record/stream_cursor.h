@@ -52,6 +52,10 @@ void leat__stream_cursor_finish(leat__stream_cursor *cursor);
 int leat__stream_cursor_bad_record(const leat__stream_cursor *cursor, int file,
                                    int64_t record, uint64_t offset, int status);
 
+/* LEAT_EIO if a file was written since the reader was opened. A pipe is read
+ * once, and cannot change. Any thread. */
+int leat__stream_cursor_check(const leat__stream_cursor *cursor, int file);
+
 /* Opens the current file and looks at its beginning. */
 int leat__stream_cursor_begin(leat__stream_cursor *cursor);
 
