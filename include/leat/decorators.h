@@ -417,7 +417,8 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * draws from it, or is damaged (LEAT_EFORMAT). Another data set is also one
  * whose files were written since, by their times of modification, or by the
  * transaction of a database; so is a copy with times of its own. What comes
- * through pipes, and what callbacks and maps give, is not looked at. A sample
+ * through pipes cannot be told from other data, and is refused
+ * (LEAT_EUNSUPPORTED); what callbacks and maps give is not looked at. A sample
  * whose checksum is wrong is a bad record. Where it cannot be made, the log
  * says so, and samples are read from upstream.
  */
@@ -460,7 +461,8 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * of this one was delivered. `prefetch:auto` begins with 16 samples a thread,
  * and doubles whenever the caller finds none although there had been no room.
  * It holds no more than max_bytes has room for, were all as large as the
- * largest so far: one at least, and only one before the first is read.
+ * largest so far: one at least, and only one before the first is read. A given
+ * N holds no more than the caller's max_memory has room for, likewise.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

@@ -390,8 +390,8 @@ static int large_next(void *pass, leat_sample *one)
 
 /* The most that it holds, after each of some samples; of more until it has held
  * over `least`, as its thread may be slow. */
-static int64_t hold_large(int64_t max_bytes, int64_t max_memory, int threads,
-                          int64_t least)
+static int64_t hold_large(int64_t samples, int64_t max_bytes,
+                          int64_t max_memory, int threads, int64_t least)
 {
     static const leat_field_spec field = {
         .name = "data", .dtype = LEAT_UINT8, .ndim = -1};
@@ -399,8 +399,10 @@ static int64_t hold_large(int64_t max_bytes, int64_t max_memory, int threads,
                                              .fields = &field,
                                              .nfields = 1,
                                              .next = large_next};
-    const leat_prefetch_options options = {
-        .size = sizeof(options), .threads = threads, .max_bytes = max_bytes};
+    const leat_prefetch_options options = {.size = sizeof(options),
+                                           .samples = samples,
+                                           .threads = threads,
+                                           .max_bytes = max_bytes};
     const leat_open_options open = {.size = sizeof(open),
                                     .max_memory = max_memory};
     leat_pipeline *upstream, *pipeline;
@@ -427,13 +429,24 @@ START_TEST(auto_begins_within_its_bytes)
 {
     const int64_t slack = 2 * LARGE;
     for (int threads = 1; threads <= 64; threads *= 8) {
-        ck_assert_int_le(hold_large(5 * LARGE, 0, threads, 0), 5 * LARGE);
-        ck_assert_int_le(hold_large(0, 20 * LARGE, threads, 0), 5 * LARGE);
-        ck_assert_int_le(hold_large(50 * LARGE, 5 * LARGE, threads, 0),
+        ck_assert_int_le(hold_large(0, 5 * LARGE, 0, threads, 0), 5 * LARGE);
+        ck_assert_int_le(hold_large(0, 0, 20 * LARGE, threads, 0), 5 * LARGE);
+        ck_assert_int_le(hold_large(0, 50 * LARGE, 5 * LARGE, threads, 0),
                          5 * LARGE);
-        ck_assert_int_le(hold_large(1, 0, threads, 0), slack);
+        ck_assert_int_le(hold_large(0, 1, 0, threads, 0), slack);
     }
-    ck_assert_int_gt(hold_large(5 * LARGE, 0, 1, 2 * LARGE), 2 * LARGE);
+    ck_assert_int_gt(hold_large(0, 5 * LARGE, 0, 1, 2 * LARGE), 2 * LARGE);
+}
+END_TEST
+
+/* Slots are there at once, but not all of them may have a sample. */
+START_TEST(a_number_keeps_to_the_callers_memory)
+{
+    for (int threads = 1; threads <= 64; threads *= 8)
+        ck_assert_int_le(hold_large(50, 0, 20 * LARGE, threads, 0),
+                         (20 + threads) * LARGE);
+    ck_assert_int_gt(hold_large(50, 0, 20 * LARGE, 1, 10 * LARGE), 10 * LARGE);
+    ck_assert_int_gt(hold_large(50, 0, 0, 1, 40 * LARGE), 40 * LARGE);
 }
 END_TEST
 
@@ -486,6 +499,7 @@ int main(void)
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, auto_doubles_up_to_its_bytes);
     tcase_add_test(tcase, auto_begins_within_its_bytes);
+    tcase_add_test(tcase, a_number_keeps_to_the_callers_memory);
     tcase_add_test(tcase, every_allocation_may_fail);
     return suite_run(suite);
 }

@@ -150,10 +150,12 @@ static int check_memory(const leat_open *open, int64_t samples)
                       (long long)open->max_memory);
 }
 
-/* What AUTO may hold: never more than the caller's limit. */
-static int64_t choose_bytes(const leat_open *open)
+/* What may be held: never more than the caller's limit. */
+static int64_t choose_bytes(const leat_open *open, bool is_auto)
 {
     int64_t bytes = leat_args_number(open->args, "max_bytes");
+    if (!is_auto)
+        return open->max_memory;
     if (open->max_memory == 0)
         return bytes > 0 ? bytes : AUTO_BYTES;
     if (bytes == 0)
@@ -176,7 +178,7 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
     prefetch->chunk = 1;
     int usual = AUTO_FIRST * prefetch->nthreads;
     prefetch->usual = usual < AUTO_MAX ? usual : AUTO_MAX;
-    prefetch->max_bytes = choose_bytes(open);
+    prefetch->max_bytes = choose_bytes(open, prefetch->is_auto);
     prefetch->generation = leat__fork_generation();
     int status = prefetch->by_index
                      ? leat_reader_count(upstream, &prefetch->count)

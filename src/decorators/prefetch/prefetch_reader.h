@@ -29,7 +29,7 @@ struct leat__prefetch {
     int most;            /* slots */
     int usual;           /* slots of AUTO, unless the caller finds none */
     int64_t count;       /* with by_index */
-    int64_t max_bytes;   /* that AUTO may hold */
+    int64_t max_bytes;   /* that samples may take; 0: no limit */
     unsigned generation; /* of the process */
 
     /* The caller's, one at a time. */
@@ -78,9 +78,8 @@ leat__prefetch_upstream(const leat__prefetch *prefetch)
 void leat__prefetch_unlock(leat__prefetch *prefetch);
 
 /*
- * Slots that may hold samples now, one at least: with AUTO as many as max_bytes
- * has room for beside all slots, were each sample the largest so far. Under the
- * lock.
+ * Slots that may hold samples now, one at least: as many as max_bytes has room
+ * for beside all slots, were each sample the largest so far. Under the lock.
  */
 int leat__prefetch_room(const leat__prefetch *prefetch);
 

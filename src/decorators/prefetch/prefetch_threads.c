@@ -49,7 +49,7 @@ enum { SLOT_BYTES = sizeof(leat__prefetch_slot) };
 int leat__prefetch_room(const leat__prefetch *prefetch)
 {
     int nslots = prefetch->buffer.nslots;
-    if (!prefetch->is_auto || prefetch->largest <= 0)
+    if (prefetch->max_bytes == 0 || prefetch->largest <= 0)
         return nslots;
     int64_t rest = prefetch->max_bytes - (int64_t)nslots * SLOT_BYTES;
     int64_t fit = rest / prefetch->largest;
