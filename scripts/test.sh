@@ -23,9 +23,10 @@ mapfile -t cuda < <(scripts/cuda.sh)
 scripts/build.sh -- -DLEAT_BUILD_TESTS=ON -DLEAT_BUILD_EXAMPLES=ON \
     -DLEAT_BUILD_BENCHMARKS=ON "${cuda[@]}" "$@"
 
-# What was skipped, and why, goes before the summary, with which the output ends.
+# What was skipped, and why, goes before the summary, with which the output ends. One
+# test more at a time than there are cores, as many wait.
 log=build/Testing/Temporary/LastTest.log
-ctest --test-dir build --output-on-failure --parallel "$(nproc)" | {
+ctest --test-dir build --output-on-failure --parallel $(($(nproc) + 1)) | {
     summary=
     skipped=()
     while IFS= read -r line; do
