@@ -1,12 +1,12 @@
 /* The log of bad records, and the lines of its file. */
 #include "layer/on_error/bad_record_log.h"
+#include "support/protected_open.h"
 
 #include <leat/log.h>
 
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -471,38 +471,16 @@ int __wrap_flock(int fd, int operation)
     return __real_flock(fd, operation);
 }
 
-int __real_open(const char *name, int flags, ...);
-int __wrap_open(const char *name, int flags, ...);
-
-/* Files that are there are another user's, in a directory that all may write
-   to: what fs.protected_regular refuses. */
-static int is_protected;
-
-int __wrap_open(const char *name, int flags, ...)
-{
-    mode_t mode = 0;
-    va_list rest;
-    va_start(rest, flags);
-    if (flags & O_CREAT)
-        mode = va_arg(rest, mode_t);
-    va_end(rest);
-    if (!is_protected || !(flags & O_CREAT) || flags & O_EXCL ||
-        access(name, F_OK) != 0)
-        return __real_open(name, flags, mode);
-    errno = EACCES;
-    return -1;
-}
-
 START_TEST(a_file_of_another_user_is_opened_where_all_may_write)
 {
-    is_protected = 1;
+    protected_open = 1;
     leat__bad_record_log *log = open_log();
     add(log, 1, "db", NULL, "cut");
     leat__bad_record_log_finish(log);
     free(log);
     log = open_log();
     add(log, 2, "db", NULL, "cut");
-    is_protected = 0;
+    protected_open = 0;
     close_log(log, "db\t1\t\t0\t0\tnone\tcut\n"
                    "db\t2\t\t0\t0\tnone\tcut\n");
 }

@@ -5,12 +5,12 @@
  */
 #include "support/images.h"
 #include "support/other_process.h"
+#include "support/protected_open.h"
 #include "support/suite.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -36,28 +36,6 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
     if (!no_blocks)
         return __real_fallocate(fd, mode, offset, size);
     errno = no_blocks;
-    return -1;
-}
-
-int __real_open(const char *name, int flags, ...);
-int __wrap_open(const char *name, int flags, ...);
-
-/* Files that are there are another user's, in a directory that all may write
-   to: what fs.protected_regular refuses. */
-static int is_protected;
-
-int __wrap_open(const char *name, int flags, ...)
-{
-    mode_t mode = 0;
-    va_list rest;
-    va_start(rest, flags);
-    if (flags & O_CREAT)
-        mode = va_arg(rest, mode_t);
-    va_end(rest);
-    if (!is_protected || !(flags & O_CREAT) || flags & O_EXCL ||
-        access(name, F_OK) != 0)
-        return __real_open(name, flags, mode);
-    errno = EACCES;
     return -1;
 }
 
@@ -331,11 +309,11 @@ static void expect_precious(const char *path)
 START_TEST(the_lock_of_another_user_is_taken_where_all_may_write)
 {
     expect_ten();
-    is_protected = 1;
+    protected_open = 1;
     expect_ten();
     ck_assert_int_eq(unlink(lock), 0);
     expect_ten();
-    is_protected = 0;
+    protected_open = 0;
 }
 END_TEST
 
