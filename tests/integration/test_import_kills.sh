@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# leat import, killed at every call that changes a file system, and with each of
-# these calls failing: the target is what it was or complete, and the same command
-# completes it to the very same records: test_import_kills.sh TOOL
+# leat import, killed or interrupted at every call that changes a file system, and
+# with each of these calls failing: the target is what it was or complete, and the
+# same command completes it to the very same records: test_import_kills.sh TOOL
 # LEAT_TRAP_STEP: only every so many calls. TMPDIR: where, if not in memory.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -89,6 +89,7 @@ check_stopped() {
         [ "$1" -le 2 ] || complain "status $1"
         [ "$(wc -l <log)" -eq 1 ] || complain "not one line"
         ;;
+    term:*) [ "$1" -eq 143 ] || complain "status $1" ;;
     *) [ "$1" -eq 137 ] || complain "status $1" ;;
     esac
 }
@@ -129,6 +130,7 @@ for mode in new force; do
     go_through kill
     if [ $mode = new ]; then
         go_through tear
+        go_through term
         go_through fail :5
     else
         go_through fail :28

@@ -477,7 +477,8 @@ void staging_close(struct staging *staging, bool keep)
     if (staging->path && staging->fd >= 0) {
         if (staging->published || !keep) {
             remove_database(staging);
-            unlinkat(staging->fd, "journal", 0);
+            if (!staging->unreported)
+                unlinkat(staging->fd, "journal", 0);
         }
         rmdir(staging->path); /* which fails while something is in it */
         close(staging->fd);

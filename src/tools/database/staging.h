@@ -38,9 +38,10 @@ struct staging {
 
     char *journal; /* its text without the last line; NULL: no journal */
     bool replace;
-    int fd;         /* of the directory; holds the lock; -1: none */
-    bool owned;     /* this run made its contents */
-    bool published; /* the database replaced the target */
+    int fd;          /* of the directory; holds the lock; -1: none */
+    bool owned;      /* this run made its contents */
+    bool published;  /* the database replaced the target */
+    bool unreported; /* the next run is to report it; set by the caller */
 };
 
 /*

@@ -285,6 +285,10 @@ int importer_run(struct importer *importer, const char *path)
     /* If this run is killed before, the next one reports. */
     if (fflush(stdout))
         (void)output_has_failed();
+    /* A signal may have come before the report, and with it the end of stdout.
+     */
+    run.writer.staging.unreported =
+        run.writer.staging.published && interrupt_check() != LEAT_OK;
     lmdb_writer_close(&run.writer);
     free(importer->arguments);
     importer->arguments = NULL;
