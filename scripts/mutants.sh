@@ -65,6 +65,7 @@ judge() {
         verdict=${noticed:-NOT NOTICED}
     fi
     printf '%-30s %s\n' "$name" "$verdict"
+    [[ $verdict != test_* ]] || echo "$name" >>noticed
     [[ $verdict = test_* ]] || cat log
     sed -n 's/^+++ b\///p' "$1" | while read -r file; do
         cp "$root/$file" "tree/$file"
@@ -102,11 +103,10 @@ for ((i = 0; i < jobs; i++)); do
     for ((k = i; k < ${#patches[@]}; k += jobs)); do
         mine+=("${patches[k]}")
     done
-    (cd "$out/$i" && job "${mine[@]}") >"$out/$i/verdicts" 2>&1 &
+    (cd "$out/$i" && job "${mine[@]}") >"$out/$i/output" 2>&1 &
 done
 wait
-cat "$out"/*/verdicts
-noticed=$(cat "$out"/*/verdicts | grep -cE '^[a-z0-9_]+ +test_[a-z0-9_]+$' || true)
-bad=$((${#patches[@]} - noticed))
+cat "$out"/*/output
+bad=$((${#patches[@]} - $(cat "$out"/*/noticed 2>/dev/null | wc -l)))
 echo "${#patches[@]} mutants, $bad of them not as they should be"
 [ $bad -eq 0 ]

@@ -300,6 +300,8 @@ LEAT_API int leat_interleave_options_init(leat_interleave_options *options);
  * samples are names, each one field of bytes, and at most cycle + ahead readers
  * are open at a time: as they are closed on the way, samples are completed and
  * copied before. Their fields have the names and types of the first one's.
+ * A file that `files` names, one of up to 4096, and that was written since is
+ * LEAT_EIO at a seek.
  */
 LEAT_API int leat_pipeline_interleave(leat_pipeline **out,
                                       leat_pipeline *const upstream[], int n,

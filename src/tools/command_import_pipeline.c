@@ -234,6 +234,11 @@ static void add_arguments(struct pipeline_import *import)
     if (single_pass_reads(import->pipeline))
         output_require(importer_add_once(importer, name));
     int status = leat_reader_identify(import->reader, &token);
+    /* Some of the data are told from others, though not from what they were. */
+    if (status == LEAT_EUNSUPPORTED) {
+        token.size = 0;
+        status = leat_reader_save(import->reader, &token);
+    }
     const char *text = status ? NULL : leat_token_text(&token);
     if (!status)
         status = text ? importer_add(importer, "%s", text) : LEAT_ENOMEM;

@@ -267,10 +267,11 @@ struct leat_reader_ops {
 
     /**
      * Looks whether the data were written since they were opened: LEAT_EIO
-     * then. A `cache` calls it once in each epoch for which it does not keep
-     * all samples. A decorator over several readers calls leat_reader_check of
-     * each. NULL: it is that of the upstream reader; of a file reader, the data
-     * do not change. Any thread.
+     * then. A `cache` that lacks samples calls it in each epoch and when it
+     * seeks, one on disk when it is complete, and an `interleave` of a pipeline
+     * when it seeks. A decorator over several readers calls leat_reader_check
+     * of each. NULL: it is that of the upstream reader; of a file reader, the
+     * data do not change. Any thread.
      */
     int (*check)(leat_reader *reader);
 };

@@ -64,7 +64,8 @@ int leat__cache_seek_index(leat_reader *reader, leat_position position,
                            leat_token *mark)
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
-    atomic_store(&cache->checked, -1);
+    if (position.index == 0)
+        atomic_store(&cache->checked, -1);
     return leat__index_map_seek(reader, position, mark);
 }
 

@@ -15,8 +15,9 @@
 
 #include <string.h>
 
-/* Names may have no end. */
-enum { NAMES_MAX = 1 << 18 };
+/* The names whose readers tell their identity, where their number is not known,
+ * and the files that are looked at in each epoch, which may be far away. */
+enum { NAMES_MAX = 1 << 18, CHECKED_MAX = 1 << 12 };
 
 typedef leat__interleave_template template;
 
@@ -308,10 +309,10 @@ static int hash_element(leat__interleave *interleave, uint64_t *hash)
     int status = leat__decorator_check_running(&interleave->map.decorator);
     if (!status)
         status = read_name(interleave);
-    if (status == LEAT_EDATA)
-        return LEAT_OK; /* a bad name has no reader */
     if (!status)
         status = open_element(interleave, element, &reader);
+    if (status == LEAT_EDATA)
+        return LEAT_OK; /* a bad name, or one without a reader */
     if (status)
         return status;
     leat_token_init(&token);
@@ -330,8 +331,12 @@ static int hash_element(leat__interleave *interleave, uint64_t *hash)
 
 static int hash_elements(leat__interleave *interleave, uint64_t *hash)
 {
+    int64_t count, most = NAMES_MAX;
+    if (!leat_reader_count(names_of(interleave), &count) &&
+        count != LEAT_ENDLESS)
+        most = count;
     int status = go_to_name(interleave, 0, 0);
-    while (!status && interleave->template->next_name < NAMES_MAX)
+    while (!status && interleave->template->next_name <= most)
         status = hash_element(interleave, hash);
     if (!status)
         return leat_error(LEAT_EUNSUPPORTED,
@@ -419,6 +424,9 @@ int leat__template_save(leat_reader *reader, leat_token *token)
 static int note_names(leat__interleave *interleave)
 {
     leat_token token;
+    int64_t count;
+    if (leat_reader_count(names_of(interleave), &count) || count > CHECKED_MAX)
+        return LEAT_OK;
     leat_token_init(&token);
     int status = leat_reader_save(names_of(interleave), &token);
     leat_token_finish(&token);
