@@ -1,6 +1,7 @@
 /* prefetch: what happens while its threads are inside. */
 #include "base/memory.h"
 #include "pipeline/reader_chain.h"
+#include "support/empty_reader.h"
 #include "support/prefetch_fixture.h"
 #include "support/sanitizer.h"
 #include "support/stream_decorators.h"
@@ -258,28 +259,15 @@ static int many_materialize(leat_reader *reader, leat_sample *const out[],
     return LEAT_OK;
 }
 
-static int many_seek(leat_reader *reader, leat_position at, leat_token *mark)
-{
-    (void)reader;
-    (void)at;
-    (void)mark;
-    return LEAT_EUNSUPPORTED;
-}
-
-static void many_cancel(leat_reader *reader)
-{
-    (void)reader;
-}
-
 static int many_open(const leat_open *open, leat_reader **out)
 {
     static const leat_reader_ops ops = {.size = sizeof(ops),
                                         .name = "many",
                                         .fields = many_fields,
                                         .next = many_next,
-                                        .seek = many_seek,
-                                        .cancel = many_cancel,
-                                        .close = many_cancel,
+                                        .seek = empty_reader_seek,
+                                        .cancel = empty_reader_cancel,
+                                        .close = empty_reader_cancel,
                                         .materialize = many_materialize};
     static leat_reader reader;
     (void)open;

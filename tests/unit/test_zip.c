@@ -1,5 +1,6 @@
 /* zip: the fields of several readers, side by side, in lockstep. */
 #include "lmdb_fixture.h"
+#include "support/empty_reader.h"
 #include "support/layer_fixture.h"
 #include "support/sanitizer.h"
 #include "support/sequence_check.h"
@@ -661,19 +662,6 @@ static int many_next(leat_reader *reader, leat_sample *const out[], int n,
     return LEAT_OK;
 }
 
-static int many_seek(leat_reader *reader, leat_position at, leat_token *mark)
-{
-    (void)reader;
-    (void)at;
-    (void)mark;
-    return LEAT_EUNSUPPORTED;
-}
-
-static void many_cancel(leat_reader *reader)
-{
-    (void)reader;
-}
-
 static void many_close(leat_reader *reader)
 {
     free(reader);
@@ -685,8 +673,8 @@ static int many_open(const leat_open *open, leat_reader **out)
                                         .name = "many",
                                         .fields = many_fields,
                                         .next = many_next,
-                                        .seek = many_seek,
-                                        .cancel = many_cancel,
+                                        .seek = empty_reader_seek,
+                                        .cancel = empty_reader_cancel,
                                         .close = many_close};
     (void)open;
     *out = calloc(1, sizeof(**out));
