@@ -1,15 +1,13 @@
 /* Law 4: errors come in order, with their text, and nothing hangs. */
-#include "base/memory.h"
 #include "support/bad_records.h"
 #include "support/images.h"
 #include "support/layer_fixture.h"
-#include "support/sanitizer.h"
 #include "support/scripted_source.h"
+#include "support/suite.h"
 
 #include <leat/datum.h>
 
 #include <check.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -503,257 +501,6 @@ START_TEST(no_samples_at_all_is_an_error_of_setup)
 }
 END_TEST
 
-static void *cancel_later(void *argument)
-{
-    scripted_source_await_blocked(&source_now);
-    leat_data_layer_cancel(argument);
-    return NULL;
-}
-
-START_TEST(cancel_wakes_a_forward_that_waits)
-{
-    source_now.blocks = 4;
-    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
-    layer_fixture fixture = layer_fixture_open(pipeline, &options);
-    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
-    pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_later, fixture.layer),
-                     0);
-    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
-    pthread_join(thread, NULL);
-    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
-    layer_fixture_close(&fixture);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-START_TEST(a_layer_whose_reader_blocks_can_be_destroyed)
-{
-    source_now.blocks = 4;
-    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
-    layer_fixture fixture = layer_fixture_open(pipeline, &options);
-    scripted_source_await_blocked(&source_now);
-    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_try_forward(fixture.layer, fixture.top, 2,
-                                                 LEAT_HOST, 1),
-                     LEAT_AGAIN);
-    layer_fixture_close(&fixture);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-static void *setup_then_forward(void *argument)
-{
-    leat_data_layer *layer = argument;
-    leat_blob *top;
-    if (leat_blob_create(&top, NULL))
-        return NULL;
-    int status = leat_data_layer_setup(layer, &top, 1);
-    leat_blob_destroy(top);
-    return status == LEAT_ECANCELLED ? argument : NULL;
-}
-
-/* Nor what workers read where access is random, thread or no thread. */
-START_TEST(a_forward_does_not_read_what_may_block_for_ever)
-{
-    bad_records plan = {.count = 20, .tail = 1 << 19, .may_block = 1};
-    options.batch_size = 4;
-    options.world_size = 2;
-    options.workers = 1;
-    options.prefetch = 1;
-    options.reader_thread = (leat_reader_thread)_i;
-    leat_pipeline *pipeline = bad_records_pipeline(&plan);
-    layer_fixture fixture = layer_fixture_open(pipeline, &options);
-    int before = bad_records_reads_here();
-    for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
-    ck_assert_int_eq(bad_records_reads_here(), before);
-    layer_fixture_close(&fixture);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-START_TEST(cancel_wakes_a_setup_that_waits)
-{
-    source_now.blocks = 0;
-    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
-    leat_data_layer *layer;
-    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
-    pthread_t thread;
-    void *result;
-    ck_assert_int_eq(pthread_create(&thread, NULL, setup_then_forward, layer),
-                     0);
-    scripted_source_await_blocked(&source_now);
-    leat_data_layer_cancel(layer);
-    pthread_join(thread, &result);
-    ck_assert_ptr_nonnull(result);
-    leat_data_layer_destroy(layer);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-/* It has nothing to go on with, so restore does not bring it back either. */
-START_TEST(a_layer_cancelled_before_setup_stays_so)
-{
-    leat_pipeline *pipeline = layer_fixture_pipeline();
-    leat_data_layer *layer;
-    leat_blob *top;
-    leat_token token;
-    leat_token_init(&token);
-    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
-    leat_data_layer_cancel(layer);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1),
-                         LEAT_ECANCELLED);
-        ck_assert_str_eq(leat_last_error(), "data: the layer was cancelled");
-        ck_assert_int_eq(leat_blob_ndim(top), 0);
-        ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
-                         LEAT_ESTATE);
-        ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_ESTATE);
-    }
-    leat_data_layer_destroy(layer);
-    leat_blob_destroy(top);
-    leat_token_finish(&token);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-START_TEST(a_layer_can_be_destroyed_in_any_state)
-{
-    leat_data_layer_destroy(NULL);
-    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
-    leat_data_layer *layer;
-    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
-    leat_data_layer_destroy(layer);
-    for (int i = 0; i < 40; i++) {
-        options.workers = 1 + i % 3;
-        layer_fixture fixture = layer_fixture_open(pipeline, &options);
-        for (int k = 0; k < i % 7; k++)
-            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
-        if (i % 2)
-            leat_data_layer_cancel(fixture.layer);
-        layer_fixture_close(&fixture);
-    }
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-/* Every allocation of creation, setup and the first forwards fails in turn. */
-START_TEST(a_failed_allocation_is_an_error_and_leaks_nothing)
-{
-    leat_pipeline *pipeline = layer_fixture_pipeline();
-    leat_blob *top[2] = {NULL, NULL};
-    int done = 0;
-    for (int n = 0; !done; n++) {
-        leat_data_layer *layer = NULL;
-        ck_assert_int_lt(n, 2000);
-        leat__alloc_fail_at(n);
-        int status = leat_blob_create(&top[0], NULL);
-        if (status == LEAT_OK)
-            status = leat_blob_create(&top[1], NULL);
-        if (status == LEAT_OK)
-            status = leat_data_layer_create(&layer, pipeline, &options);
-        if (status == LEAT_OK)
-            status = leat_data_layer_setup(layer, top, 2);
-        for (int i = 0; i < 3 && status == LEAT_OK; i++)
-            status = leat_data_layer_forward(layer, top, 2, LEAT_HOST);
-        int64_t left = leat__alloc_fail_at(-1);
-        done = left >= 0;
-        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
-        ck_assert(status != LEAT_OK || done);
-        leat_data_layer_destroy(layer);
-        leat_blob_destroy(top[0]);
-        leat_blob_destroy(top[1]);
-        top[0] = NULL;
-        top[1] = NULL;
-    }
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-/* Tops of their own memory, and none of it there. */
-START_TEST(a_batch_that_finds_no_memory_is_not_lost)
-{
-    leat_pipeline *pipeline = layer_fixture_pipeline();
-    options.top_mode = LEAT_TOP_COPY;
-    int failures = 0;
-    for (int n = 0, done = 0; !done; n++) {
-        leat_token token;
-        leat_token_init(&token);
-        layer_fixture fixture = layer_fixture_open(pipeline, &options);
-        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
-        leat_blob *small[2] = {NULL, NULL};
-        for (int i = 0; i < 2; i++)
-            ck_assert_int_eq(leat_blob_create(&small[i], NULL), LEAT_OK);
-        leat__alloc_fail_at(n);
-        int status =
-            leat_data_layer_forward(fixture.layer, small, 2, LEAT_HOST);
-        done = leat__alloc_fail_at(-1) >= 0;
-        ck_assert_int_eq(status, done ? LEAT_OK : LEAT_ENOMEM);
-        if (!done) {
-            failures++;
-            ck_assert_ptr_null(leat_data_layer_batch(fixture.layer));
-            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ENOMEM);
-            ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token),
-                             LEAT_OK);
-            ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
-                             LEAT_OK);
-            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
-            ck_assert_float_eq(layer_fixture_label(&fixture, 0),
-                               (float)(1000 + options.batch_size));
-        }
-        leat_blob_destroy(small[0]);
-        leat_blob_destroy(small[1]);
-        layer_fixture_close(&fixture);
-        leat_token_finish(&token);
-    }
-    ck_assert_int_ge(failures, 4);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-/* Two forwards of batches of several chunks, with bad records in each. */
-static int forward_in_chunks(leat_pipeline *pipeline)
-{
-    leat_data_layer *layer;
-    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
-                     LEAT_OK);
-    int status = leat_data_layer_setup(layer, NULL, 0);
-    for (int i = 0; i < 2 && status == LEAT_OK; i++)
-        status = leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
-    leat_data_layer_destroy(layer);
-    return status;
-}
-
-/* The last allocations of a run are those of lists of bad records. */
-START_TEST(a_bad_record_that_finds_no_memory_is_an_error)
-{
-    const bad_records plan = {.count = 12,
-                              .way = BAD_RECORDS_IN_ORDER,
-                              .kind = {[5] = BAD_RECORDS_UNREADABLE}};
-    options.batch_size = 7000;
-    options.prefetch = 1;
-    options.workers = 4;
-    options.on_error = LEAT_ON_ERROR_ZERO;
-    options.reader_thread = _i ? LEAT_READER_ON : LEAT_READER_OFF;
-    leat_pipeline *pipeline = bad_records_pipeline(&plan);
-    int failures = 0;
-    int64_t before = leat__alloc_count();
-    ck_assert_int_eq(forward_in_chunks(pipeline), LEAT_OK);
-    int64_t all = leat__alloc_count() - before;
-    for (int64_t n = all - 60; n < all; n += IS_SANITIZED ? 7 : 1) {
-        leat__alloc_fail_at(n);
-        int status = forward_in_chunks(pipeline);
-        bool has_failed = leat__alloc_fail_at(-1) < 0;
-        ck_assert(status == LEAT_ENOMEM || status == LEAT_OK);
-        failures += has_failed && status == LEAT_ENOMEM;
-    }
-    ck_assert_int_gt(failures, 0);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
 START_TEST(a_first_sample_of_too_few_fields_costs_the_first_batch)
 {
     const bad_records plan = {.count = 4,
@@ -881,26 +628,11 @@ int main(void)
     tcase_add_test(tcase, records_without_a_shape_are_an_error_of_setup);
     tcase_add_test(tcase, they_end_a_layer_that_is_restored);
     tcase_add_test(tcase, no_samples_at_all_is_an_error_of_setup);
-    tcase_add_test(tcase, cancel_wakes_a_forward_that_waits);
-    tcase_add_loop_test(tcase, a_forward_does_not_read_what_may_block_for_ever,
-                        0, 3);
-    tcase_add_test(tcase, cancel_wakes_a_setup_that_waits);
-    tcase_add_test(tcase, a_layer_cancelled_before_setup_stays_so);
-    tcase_add_test(tcase, a_layer_whose_reader_blocks_can_be_destroyed);
-    tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
-    tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
-    tcase_add_test(tcase, a_batch_that_finds_no_memory_is_not_lost);
-    tcase_add_loop_test(tcase, a_bad_record_that_finds_no_memory_is_an_error, 0,
-                        2);
     tcase_add_loop_test(tcase,
                         a_first_sample_of_too_few_fields_costs_the_first_batch,
                         0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase, fields_that_are_no_images_are_refused_at_setup);
     tcase_add_test(tcase, wrong_tops_are_refused);
     tcase_add_test(tcase, wrong_options_are_refused_by_name);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -57,7 +57,7 @@ typedef struct leat__cache_reader {
     atomic_int_fast64_t used;         /* bytes that entries take */
     atomic_int_fast64_t samples;      /* that they are */
     atomic_bool is_full;         /* a sample did not fit; said in the log */
-    atomic_int_fast64_t checked; /* the epoch for which upstream was; or -1 */
+    atomic_int_fast64_t checked; /* the last epoch that was entered; or -1 */
 
     const char *path;           /* on disk; NULL: in memory */
     leat_token identity;        /* of the data set and what is done to it */
