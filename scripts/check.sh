@@ -103,7 +103,7 @@ scripts_alone='^test_(gpu_check|kernel_code|plot_bench|bench_kernel)$'
 # handler, which TSan holds back while a call blocks.
 threadless='^test_import_(kills|stops|full)$|^test_lmdb_(map|walker)$'
 threadless+='|^test_(image_jpeg|jpeg_[a-z]*|transform_batch|transform_rows|record_file|float16)$'
-threadless+='|^test_(tool_bench|tool_cuda|leases)$'
+threadless+='|^test_(tool_bench|tool_cuda|tool_outputs|leases)$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {

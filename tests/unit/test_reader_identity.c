@@ -201,6 +201,32 @@ START_TEST(readers_of_endless_names_have_no_identity)
 }
 END_TEST
 
+/* All of a known number tell theirs, however many they are. */
+START_TEST(readers_of_many_names_have_an_identity)
+{
+    leat_token identity[2];
+    identify("files:t1 | repeat:262145 | interleave:(range:1)", 0,
+             &identity[0]);
+    identify("files:t1 | repeat:262146 | interleave:(range:1)", 0,
+             &identity[1]);
+    ck_assert(!is_same(&identity[0], &identity[1]));
+    for (int i = 0; i < 2; i++)
+        leat_token_finish(&identity[i]);
+}
+END_TEST
+
+START_TEST(a_name_that_is_empty_takes_no_identity_from_the_others)
+{
+    leat_token identity;
+    FILE *names = fopen("gaps", "w");
+    ck_assert_ptr_nonnull(names);
+    fputs("t1\n\nt2\n", names);
+    ck_assert_int_eq(fclose(names), 0);
+    identify("text:gaps | interleave:(text:{}),cycle=1", 0, &identity);
+    leat_token_finish(&identity);
+}
+END_TEST
+
 START_TEST(databases_of_one_time_differ_by_values_and_transactions)
 {
     leat_token identity[3];
@@ -245,6 +271,8 @@ START_TEST(an_open_reader_tells_that_a_file_was_written_since)
         {"text:t1,t2 | cache:1", "t2", LEAT_EIO},
         {"files:t1,t2 | cache:1", "t2", LEAT_EIO},
         {"files:t1,t2 | interleave:(text:{}) | cache:1", "t2", LEAT_EIO},
+        {"files:t1,t2 | repeat:2048 | interleave:(text:{})", "t2", LEAT_EIO},
+        {"files:t1,t2 | repeat:2049 | interleave:(text:{})", "t2", LEAT_OK},
         {"text:t1", "t2", LEAT_OK},
         {"files:t1,t2", "t2", LEAT_OK},
         {"lmdb:db", "db/data.mdb", LEAT_OK},
@@ -396,6 +424,9 @@ int main(void)
     tcase_add_test(tests, an_identity_leaves_its_reader_where_it_is);
     tcase_add_test(tests, readers_that_make_caches_have_an_identity);
     tcase_add_test(tests, readers_of_endless_names_have_no_identity);
+    tcase_add_test(tests, readers_of_many_names_have_an_identity);
+    tcase_add_test(tests,
+                   a_name_that_is_empty_takes_no_identity_from_the_others);
     tcase_add_test(tests,
                    databases_of_one_time_differ_by_values_and_transactions);
     tcase_add_test(tests, an_open_reader_tells_that_a_file_was_written_since);

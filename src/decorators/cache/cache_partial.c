@@ -316,8 +316,6 @@ static int keep_access(const leat__cache_partial *partial)
     if (status)
         return status;
     int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == EACCES)
-        return LEAT_OK; /* not for this process to open */
     if (fd < 0 || leat__file_keep_access(fd, replaced))
         status = leat__error_system(errno, "cannot give %s the access of %s",
                                     partial->partial, partial->path);

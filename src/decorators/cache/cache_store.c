@@ -129,14 +129,11 @@ static void stop_writing(leat__cache_reader *cache, const char *why)
 
 int leat__cache_enter(leat__cache_reader *cache, int64_t epoch)
 {
-    int_fast64_t last =
-        atomic_load_explicit(&cache->checked, memory_order_relaxed);
-    if (last >= epoch)
+    if (atomic_load_explicit(&cache->checked, memory_order_relaxed) >= epoch)
         return LEAT_OK;
     int status = leat_reader_check(leat__cache_upstream(cache));
-    while (!status && last < epoch &&
-           !atomic_compare_exchange_weak(&cache->checked, &last, epoch))
-        ;
+    if (!status)
+        atomic_store_explicit(&cache->checked, epoch, memory_order_relaxed);
     return status;
 }
 
