@@ -56,7 +56,11 @@ static void count_fields(struct info *info)
         for (int k = 0; k < field->ndim && field->dtype != LEAT_BYTES; k++)
             n += snprintf(name + n, sizeof(name) - (size_t)n, "%c%lld",
                           k ? 'x' : ' ', (long long)field->shape[k]);
-        count_name(info->count[FIELDS], plain_text(name));
+        json_t *text = output_text(name);
+        if (!text)
+            message_fail("out of memory");
+        count_name(info->count[FIELDS], json_string_value(text));
+        json_decref(text);
         info->payload += (int64_t)field->bytes;
     }
 }
@@ -355,7 +359,7 @@ static int print_text(const struct info *info, const char *path, int64_t bytes)
             printf("%s:\n", count_names[i]);
         json_object_foreach(info->count[i], name, count)
         {
-            printf("  %-12s %lld\n", name,
+            printf("  %-12s %lld\n", plain_text(name),
                    (long long)json_integer_value(count));
         }
     }

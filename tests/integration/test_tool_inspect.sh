@@ -663,6 +663,12 @@ check 'a layer is held against a dump' grep -q 'good: expected a directory of .n
 run 0 info --json 'lmdb:good | take:2'
 check 'info counts the fields of a pipeline' grep -qE \
     '"records": 2, "fields": \{"data uint8 [0-9x]+": 2, "label int32": 2\}' out
+# Names are those that readers gave: escapes of JSON there, of a terminal here.
+named=$(printf 'range:2 | select:caf\303\251\033\342\200\256=value')
+run 0 info --json "$named"
+check "JSON's names" grep -qF "$(printf '{"caf\303\251\\u001B\\u202E int64": 2}')" out
+run 0 info "$named"
+check "a terminal's names" grep -qF "$(printf 'caf\303\251')\\x1b\\xe2\\x80\\xae int64 2" out
 # Three dimensions alone are no image, as in an IDX file of int32.
 for type in int32 float16 float64; do
     run 0 info --json "random:2,shape=3x4x5,dtype=$type"
