@@ -357,9 +357,10 @@ LEAT_API int leat_pipeline_mix(leat_pipeline **out,
 
 /**
  * `merge:buffer=B`: samples of `n` inputs of equal fields, at most 256, in the
- * order of their arrival: a thread reads each, up to `buffer` samples ahead; 0:
- * 8. That order does not come again: opening it for several ranks is
- * LEAT_EUNSUPPORTED, and saving it an error.
+ * order of their arrival: a thread reads each, up to `buffer` samples ahead, of
+ * which the caller's max_memory may have room for fewer; 0: 8. That order does
+ * not come again: opening it for several ranks is LEAT_EUNSUPPORTED, and saving
+ * it an error.
  */
 LEAT_API int leat_pipeline_merge(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { EACH = 1000, INPUTS = 3 };
 
@@ -193,6 +194,40 @@ START_TEST(a_layer_reads_it_and_refuses_to_be_saved)
 }
 END_TEST
 
+/* Of 100 samples its threads would soon hold all. */
+START_TEST(it_holds_no_more_than_max_memory_has_room_for)
+{
+    enum { SIZE = 1 << 20, MOST = 10 * SIZE };
+    const leat_open_options open = {.size = sizeof(open), .max_memory = MOST};
+    leat_reader_stats stats[LEAT_MAX_READER_STATS];
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(
+                         &pipeline, "(random:100,shape=1048576,dtype=uint8) "
+                                    "(random:100,shape=1048576,dtype=uint8) | "
+                                    "merge:buffer=50"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &open, &reader),
+                     LEAT_OK);
+    for (int t = 0; t < 20; t++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        for (int wait = 0; wait < 5; wait++) {
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
+            int n = leat_reader_chain_stats(reader, stats);
+            int64_t held = 0;
+            for (int i = 0; i < n; i++)
+                held += stats[i].memory;
+            ck_assert_int_le(held, MOST);
+        }
+    }
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(it_survives_failing_allocations_and_settles)
 {
     sequence_survives_any("(counted:40,form=stream) (counted:30,first=1000,"
@@ -216,6 +251,7 @@ int main(void)
     tcase_add_test(tcase, an_error_of_one_input_arrives_with_its_line);
     tcase_add_test(tcase, ranks_and_saving_are_refused);
     tcase_add_test(tcase, a_layer_reads_it_and_refuses_to_be_saved);
+    tcase_add_test(tcase, it_holds_no_more_than_max_memory_has_room_for);
     tcase_add_test(tcase, it_survives_failing_allocations_and_settles);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -38,11 +38,37 @@ static int count_items(const leat__arrivals *arrivals)
     return arrivals->n * arrivals->buffer;
 }
 
-static bool may_read(const input *input)
+/* Samples that an input may hold: as many as max_memory has room for, one where
+   their size is not known yet. */
+static int count_room(const leat__arrivals *arrivals)
+{
+    int64_t each = arrivals->largest * arrivals->n;
+    if (arrivals->max_bytes < 0 || each == 0)
+        return arrivals->buffer;
+    if (each < 0 || each > arrivals->max_bytes)
+        return 1;
+    int64_t room = arrivals->max_bytes / each;
+    return room < arrivals->buffer ? (int)room : arrivals->buffer;
+}
+
+/* How many samples an input may read at once; 0: none now. */
+static int count_readable(const input *input)
 {
     const leat__arrivals *arrivals = input->arrivals;
-    return input->is_reading && input->nfree > 0 && !arrivals->is_pausing &&
-           !arrivals->is_cancelled;
+    int held = arrivals->buffer - input->nfree;
+    int n = count_room(arrivals) - held;
+    if (!input->is_reading || arrivals->is_pausing || arrivals->is_cancelled)
+        return 0;
+    return n < input->at_once ? n : input->at_once;
+}
+
+/* Of the samples that were read. */
+static void note_size(leat__arrivals *arrivals, item *const items[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!items[i]->status &&
+            (int64_t)items[i]->buffer_size > arrivals->largest)
+            arrivals->largest = (int64_t)items[i]->buffer_size;
 }
 
 /* Reads into items; the status that ended them is in the last one. */
@@ -93,18 +119,19 @@ static void arrive(input *input, item *const items[], int n, int filled,
  * A turn of a thread that may read, under lock before and after. A reader that
  * may block is asked for one sample, so that none waits for the next one.
  */
-static void read_some(input *input)
+static void read_some(input *input, int n)
 {
     leat__arrivals *arrivals = input->arrivals;
     item *items[AT_ONCE] = {NULL};
-    int n = 0, filled;
-    while (n < input->at_once && input->nfree > 0)
-        items[n++] = input->free[--input->nfree];
+    int filled;
+    for (int i = 0; i < n; i++)
+        items[i] = input->free[--input->nfree];
     arrivals->ninside++;
     pthread_mutex_unlock(&arrivals->lock);
     int status = read_items(input, items, n, &filled);
     pthread_mutex_lock(&arrivals->lock);
     arrivals->ninside--;
+    note_size(arrivals, items, filled);
     arrive(input, items, n, filled, status);
     if (arrivals->is_pausing && arrivals->ninside == 0)
         pthread_cond_signal(&arrivals->idle);
@@ -117,8 +144,9 @@ static void *read_input(void *argument)
     input->at_once = leat_reader_may_block(input->reader) ? 1 : AT_ONCE;
     pthread_mutex_lock(&arrivals->lock);
     while (!arrivals->is_closing) {
-        if (may_read(input))
-            read_some(input);
+        int n = count_readable(input);
+        if (n > 0)
+            read_some(input, n);
         else
             pthread_cond_wait(&arrivals->room, &arrivals->lock);
     }
@@ -357,12 +385,18 @@ static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
     return LEAT_OK;
 }
 
-static int check_memory(const leat__arrivals_options *options)
+/* What the items take, and what that leaves for their samples. */
+static int share_memory(leat__arrivals *arrivals,
+                        const leat__arrivals_options *options)
 {
     int64_t bytes = (int64_t)options->n * options->buffer *
                     (int64_t)(sizeof(item) + LEAT__ERROR_MAX);
-    if (options->max_memory == 0 || bytes <= options->max_memory)
+    arrivals->max_bytes =
+        options->max_memory == 0 ? -1 : options->max_memory - bytes;
+    if (options->max_memory == 0 || arrivals->max_bytes >= 0) {
+        leat__counter_add(&arrivals->bytes, bytes);
         return LEAT_OK;
+    }
     return leat_error(LEAT_ELIMIT,
                       "merge: a buffer of %d samples for each of %d readers "
                       "takes %lld bytes or more, but max_memory is %lld: "
@@ -378,10 +412,11 @@ int leat__arrivals_init(leat__arrivals *out,
     *out = (leat__arrivals){.reader = options->reader,
                             .n = n,
                             .buffer = options->buffer,
+                            .largest = -1,
                             .generation = leat__fork_generation(),
                             .nreading = n};
     size_t all = (size_t)count_items(out);
-    int status = check_memory(options);
+    int status = share_memory(out, options);
     if (!status)
         status = create_locks(out);
     if (status)
@@ -393,8 +428,6 @@ int leat__arrivals_init(leat__arrivals *out,
         status = LEAT_ENOMEM;
     for (int i = 0; i < n && !status; i++)
         status = create_input(out, i, options->upstream[i], options->allocator);
-    leat__counter_add(&out->bytes,
-                      (int64_t)(all * (sizeof(item) + LEAT__ERROR_MAX)));
     if (status)
         leat__arrivals_finish(out);
     return status;

@@ -8,9 +8,10 @@
  * until it is free. Under the lock no reader reads.
  *
  * A thread waits on `room` while it has nothing to do: at the end of the epoch,
- * while all of them pause, or without a free item. next waits on `arrival`, and
- * pause on `idle` until no thread is inside its reader. cancel wakes all, after
- * its caller has cancelled the readers; finish cancels them before it joins.
+ * while all of them pause, without a free item, or without room in max_memory.
+ * next waits on `arrival`, and pause on `idle` until no thread is inside its
+ * reader. cancel wakes all, after its caller has cancelled the readers; finish
+ * cancels them before it joins.
  */
 #ifndef LEAT_DECORATORS_MERGE_ARRIVALS_H
 #define LEAT_DECORATORS_MERGE_ARRIVALS_H
@@ -27,6 +28,7 @@ typedef struct leat__arrivals_input leat__arrivals_input;
 typedef struct leat__arrivals {
     leat_reader *reader; /* that the waits of next are counted for */
     int n, buffer;
+    int64_t max_bytes; /* of the samples' buffers; -1: no limit */
     leat__arrivals_input *input;
     leat__arrived_item *items;
     atomic_int_fast64_t bytes;
@@ -38,8 +40,9 @@ typedef struct leat__arrivals {
     /* Under lock: */
     leat__arrived_item **arrived; /* a ring of all items */
     int first, narrived;
-    int nreading; /* inputs that have not ended */
-    int ninside;  /* threads that are inside their reader */
+    int nreading;    /* inputs that have not ended */
+    int ninside;     /* threads that are inside their reader */
+    int64_t largest; /* bytes of a sample's buffer; -1: none was read yet */
     bool is_pausing, is_cancelled, is_closing;
 } leat__arrivals;
 
