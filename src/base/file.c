@@ -362,13 +362,14 @@ static int draw_name(const new_file *file)
 static int create_beside(new_file *file)
 {
     file->fd = -1;
+    const mode_t mode = leat__file_first_mode(file->path);
     for (int i = 0; i < TRIES; i++) {
         int status = draw_name(file);
         if (status)
             return status;
         file->fd =
             open(file->beside,
-                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (file->fd >= 0 || errno != EEXIST)
             break;
     }

@@ -29,6 +29,12 @@ static bool keep_list(int fd, const char *replaced)
            (fremovexattr(fd, LIST) == 0 || has_no_list(errno));
 }
 
+mode_t leat__file_first_mode(const char *replaced)
+{
+    struct stat old;
+    return !lstat(replaced, &old) && S_ISREG(old.st_mode) ? 0600 : 0666;
+}
+
 /*
  * The owner comes last, since only the owner may do the rest. A file system
  * without permissions refuses others than it has for all.

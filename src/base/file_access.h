@@ -2,6 +2,12 @@
 #ifndef LEAT_BASE_FILE_ACCESS_H
 #define LEAT_BASE_FILE_ACCESS_H
 
+#include <sys/types.h>
+
+/* The permissions that a file is created with: where it is to replace another,
+ * nobody may open it before leat__file_keep_access has given it its own. */
+mode_t leat__file_first_mode(const char *replaced);
+
 /*
  * Gives an open file or directory the permissions, the access control list, the
  * group and the owner of the one `replaced`, if there is one, as far as this

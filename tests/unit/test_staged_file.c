@@ -228,6 +228,30 @@ START_TEST(a_file_has_the_access_of_the_one_that_it_replaces)
 }
 END_TEST
 
+/* The permissions that a file has when its own are set. */
+static mode_t first_mode;
+
+int fchmod(int fd, mode_t mode)
+{
+    struct stat found;
+    ck_assert_int_eq(fstat(fd, &found), 0);
+    first_mode = found.st_mode & 0777;
+    return (int)syscall(SYS_fchmod, fd, mode);
+}
+
+START_TEST(nobody_opens_a_file_before_it_has_its_access)
+{
+    struct staged_file file;
+    mode_t old = umask(0);
+    write_file(target, "old");
+    ck_assert_int_eq(chmod(target, 0640), 0);
+    create(&file);
+    ck_assert_int_eq(first_mode, 0600);
+    publish(&file, "new");
+    umask(old);
+}
+END_TEST
+
 START_TEST(a_superuser_keeps_owner_and_group)
 {
     if (geteuid() != 0) {
@@ -383,6 +407,7 @@ int main(void)
     tcase_add_test(tests, nothing_that_has_the_name_is_opened);
     tcase_add_test(tests, a_file_that_cannot_be_created_is_an_error);
     tcase_add_test(tests, a_file_has_the_access_of_the_one_that_it_replaces);
+    tcase_add_test(tests, nobody_opens_a_file_before_it_has_its_access);
     tcase_add_test(tests, a_superuser_keeps_owner_and_group);
     tcase_add_test(tests, another_group_may_do_no_more_than_all);
     tcase_add_test(tests, a_file_has_the_list_of_the_one_that_it_replaces);

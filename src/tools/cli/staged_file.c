@@ -32,14 +32,14 @@ static int draw_letters(char *out)
 }
 
 /* O_EXCL: an existing file of that name, or a dangling link, is not opened. */
-static int open_new(char *path, char *letters)
+static int open_new(char *path, char *letters, mode_t mode)
 {
     int fd = -1;
     for (int i = 0; i < TRIES; i++) {
         if (draw_letters(letters))
             return -1;
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  0666);
+                  mode);
         if (fd >= 0 || errno != EEXIST)
             break;
     }
@@ -53,7 +53,7 @@ int staged_file_create(struct staged_file *out, const char *target)
     if (!path)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", target);
     sprintf(path, "%s" MARK, target);
-    int fd = open_new(path, path + length);
+    int fd = open_new(path, path + length, leat__file_first_mode(target));
     FILE *stream =
         fd < 0 || leat__file_keep_access(fd, target) ? NULL : fdopen(fd, "w+b");
     if (stream) {
