@@ -349,6 +349,32 @@ START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
 END_TEST
 
 /* A victim, and a link to it or a pipe in the place of what a writer opens. */
+START_TEST(one_that_cannot_be_begun_leaves_nothing)
+{
+    leat_token identity;
+    leat__cache_writer *writer;
+    struct rlimit limit, small;
+    leat_token_init(&identity);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    small = limit;
+    int next = dup(0), refusals = 0, status = LEAT_EIO;
+    close(next);
+    for (int files = 0; status && files < 8; files++) {
+        small.rlim_cur = (rlim_t)(next + files);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
+        status = leat__cache_writer_create(&writer, cache_path, &identity);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        ck_assert(!status || status == LEAT_EIO);
+        ck_assert_int_eq(cache_is_there(".partial"), !status);
+        refusals += status != LEAT_OK;
+    }
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_ge(refusals, 4);
+    leat__cache_writer_destroy(writer);
+    leat_token_finish(&identity);
+}
+END_TEST
+
 START_TEST(a_writer_follows_no_link_and_waits_at_no_pipe)
 {
     static const char *const names[] = {".partial/kept.lock", ".partial/data",
@@ -756,6 +782,7 @@ int main(void)
     tcase_add_test(tcase, so_is_a_mount_point);
     tcase_add_test(tcase,
                    it_has_the_access_of_the_empty_directory_that_it_replaces);
+    tcase_add_test(tcase, one_that_cannot_be_begun_leaves_nothing);
     tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);

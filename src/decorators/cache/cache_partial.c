@@ -163,9 +163,9 @@ static int open_directory(leat__cache_partial *partial)
     int code =
         open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
     const char *name = partial_name_of(partial);
-    bool is_new =
+    partial->is_made =
         !code && !mkdirat(partial->parent_fd, name, find_mode(partial));
-    if (!code && !is_new && errno != EEXIST)
+    if (!code && !partial->is_made && errno != EEXIST)
         code = errno;
     if (code)
         return leat__error_system(code, "cannot make the directory %s",
@@ -180,7 +180,15 @@ static int open_directory(leat__cache_partial *partial)
                           partial->partial);
     if (code)
         return leat__error_system(code, "cannot open %s", partial->partial);
-    return is_new ? LEAT_OK : check_entries(partial);
+    return partial->is_made ? LEAT_OK : check_entries(partial);
+}
+
+/* One that another writer has taken meanwhile has its lock in it, and stays. */
+static void unmake_directory(const leat__cache_partial *partial)
+{
+    if (partial->is_made)
+        (void)unlinkat(partial->parent_fd, partial_name_of(partial),
+                       AT_REMOVEDIR);
 }
 
 /* Through no link, and without waiting at a pipe: another program may have made
@@ -247,17 +255,18 @@ int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
     int status = set_paths(partial, path);
     if (!status)
         status = leat__cache_target_check(partial->path);
-    if (!status)
-        status = open_directory(partial);
     if (status)
         return status;
-    status = open_lock(partial);
+    status = open_directory(partial);
+    if (!status)
+        status = open_lock(partial);
     if (!status)
         status = lock_directory(partial);
     if (status) {
         leat__fork_hold();
         close_one(&partial->lock_fd);
         leat__fork_release();
+        unmake_directory(partial);
     }
     return status;
 }

@@ -12,6 +12,8 @@
 
 #include "decorators/cache/cache_format.h"
 
+#include <stdbool.h>
+
 /* The files are reached by descriptors only: whatever takes the place of the
  * directory, or of the working directory, is not touched. */
 typedef struct leat__cache_partial {
@@ -21,7 +23,8 @@ typedef struct leat__cache_partial {
     leat__cache_path lock;    /* the lock's name */
     int parent_fd;
     int fd;
-    int lock_fd; /* holds the lock; -1: nothing here is this writer's */
+    int lock_fd;  /* holds the lock; -1: nothing here is this writer's */
+    bool is_made; /* by this writer, not one that was there */
 } leat__cache_partial;
 
 /* Has no descriptor yet. Cannot fail. */
@@ -32,7 +35,8 @@ void leat__cache_partial_init(leat__cache_partial *partial);
  * LEAT_AGAIN: another process has completed or removed it at the same moment.
  * Errors: LEAT_ESTATE where another process, or another reader of this one, is
  * making the cache; LEAT_EINVAL for a path that is something else, and for
- * files of others in the directory; LEAT_EIO. Close it in any case.
+ * files of others in the directory; LEAT_EIO: what it has made is gone again.
+ * Close it in any case.
  */
 int leat__cache_partial_open(leat__cache_partial *partial, const char *path);
 
