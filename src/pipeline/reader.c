@@ -289,31 +289,6 @@ void leat_reader_cancel(leat_reader *reader)
     reader->ops->cancel(reader);
 }
 
-int leat_reader_count(leat_reader *reader, int64_t *out)
-{
-    if (!LEAT__HAS(reader, count))
-        return leat__reader_unsupported(reader,
-                                        "count its samples before reading");
-    unsigned lines = leat__error_lines();
-    return leat__reader_check_status(reader, "count", lines,
-                                     reader->ops->count(reader, out));
-}
-
-int leat_reader_parts(leat_reader *reader, const int64_t **first, int64_t *n)
-{
-    if (!LEAT__HAS(reader, parts))
-        return leat__reader_unsupported(reader,
-                                        "name the parts of its samples");
-    unsigned lines = leat__error_lines();
-    return leat__reader_check_status(reader, "parts", lines,
-                                     reader->ops->parts(reader, first, n));
-}
-
-int leat_reader_is_random_access(const leat_reader *reader)
-{
-    return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);
-}
-
 /* The first position that is not in [0, count), or `n`. */
 static int find_outside(const leat_position at[], int n, int64_t count)
 {
@@ -378,18 +353,6 @@ void leat_reader_advise(leat_reader *reader, const leat_position at[], int n)
     leat__reader_call_end(&call);
 }
 
-int leat_reader_may_block(leat_reader *reader)
-{
-    if (LEAT__HAS(reader, may_block))
-        return reader->ops->may_block(reader);
-    return leat__pipeline_may_block(reader->pipeline);
-}
-
-bool leat__reader_can_probe(const leat_reader *reader)
-{
-    return LEAT__HAS(reader, may_block);
-}
-
 /*
  * Whether a seek that failed may have moved the reader, or one below it: then
  * only another seek says where it is.
@@ -448,16 +411,6 @@ int leat_reader_seek(leat_reader *reader, leat_position position,
                           "or more",
                           (long long)position.epoch, (long long)position.index);
     return call_seek(reader, position, mark);
-}
-
-int leat_reader_can_seek(leat_reader *reader)
-{
-    return LEAT__HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;
-}
-
-int leat_reader_has_mark(const leat_reader *reader)
-{
-    return LEAT__HAS(reader, mark);
 }
 
 int leat_reader_mark(leat_reader *reader, leat_token *token)

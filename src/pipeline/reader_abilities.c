@@ -1,0 +1,53 @@
+/* What a reader can do, and what is known of it before it is read. */
+#include "pipeline/pipeline.h"
+#include "pipeline/reader_chain.h"
+#include "pipeline/reader_state.h"
+
+#include <stdbool.h>
+
+int leat_reader_count(leat_reader *reader, int64_t *out)
+{
+    if (!LEAT__HAS(reader, count))
+        return leat__reader_unsupported(reader,
+                                        "count its samples before reading");
+    unsigned lines = leat__error_lines();
+    return leat__reader_check_status(reader, "count", lines,
+                                     reader->ops->count(reader, out));
+}
+
+int leat_reader_parts(leat_reader *reader, const int64_t **first, int64_t *n)
+{
+    if (!LEAT__HAS(reader, parts))
+        return leat__reader_unsupported(reader,
+                                        "name the parts of its samples");
+    unsigned lines = leat__error_lines();
+    return leat__reader_check_status(reader, "parts", lines,
+                                     reader->ops->parts(reader, first, n));
+}
+
+int leat_reader_is_random_access(const leat_reader *reader)
+{
+    return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);
+}
+
+int leat_reader_can_seek(leat_reader *reader)
+{
+    return LEAT__HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;
+}
+
+int leat_reader_has_mark(const leat_reader *reader)
+{
+    return LEAT__HAS(reader, mark);
+}
+
+int leat_reader_may_block(leat_reader *reader)
+{
+    if (LEAT__HAS(reader, may_block))
+        return reader->ops->may_block(reader);
+    return leat__pipeline_may_block(reader->pipeline);
+}
+
+bool leat__reader_can_probe(const leat_reader *reader)
+{
+    return LEAT__HAS(reader, may_block);
+}
