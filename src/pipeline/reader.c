@@ -62,6 +62,15 @@ static void clear_rest(leat_sample *const out[], int first, int n)
         leat_sample_clear(out[i]);
 }
 
+/* The same after the end, whose sample a map or a callback may have begun. */
+static void clear_begun(leat_sample *sample, int nfields)
+{
+    if (nfields == 0)
+        leat_sample_clear(sample);
+    sample->nfields = nfields;
+    sample->deferred = 0;
+}
+
 /* An index beyond all numbers is the last one: nobody gets there one by one. */
 static void pass_by(struct leat_reader_state *state, int64_t n)
 {
@@ -74,6 +83,7 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got, int *deferred)
 {
     struct leat_reader_state *state = reader->state;
+    int nfields = out[0]->nfields; /* of other readers */
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
@@ -95,6 +105,8 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     bool is_sticky = status != LEAT_EDATA;
     if (*got > 0 || is_sticky)
         keep(reader, status, *got < n ? &out[*got]->from : NULL);
+    if (status == LEAT_END && *got == 0)
+        clear_begun(out[0], nfields);
     clear_rest(out, *got + (*got == 0), n);
     return *got > 0 ? LEAT_OK : status;
 }

@@ -354,6 +354,36 @@ START_TEST(a_map_may_end_the_sequence_and_resumes_by_marks)
 }
 END_TEST
 
+static int end_at_five(void *user, leat_sample *sample)
+{
+    (void)user;
+    return number_of(sample, 0) == 5 ? LEAT_END : LEAT_OK;
+}
+
+/* The sample at which it ends is begun, and the next pass goes on into it. */
+START_TEST(nothing_of_the_sample_that_ends_a_pass_is_left)
+{
+    const leat_map_options ends = {.size = sizeof(ends), .may_end = 1};
+    leat_pipeline *pass =
+        mapped(_i ? stream() : memory(), end_at_five, NULL, &ends);
+    leat_pipeline *repeated = NULL;
+    leat_sample sample;
+    ck_assert_int_eq(leat_pipeline_repeat(&repeated, pass, 3), LEAT_OK);
+    leat_pipeline_unref(pass);
+    leat_reader *reader = opened(repeated);
+    leat_sample_init(&sample);
+    for (int i = 0; i < 15; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(sample.nfields, 2);
+        ck_assert_int_eq(number_of(&sample, 0), i % 5);
+        ck_assert_int_eq(number_of(&sample, 1), -(i % 5));
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* Whether calls overlapped, or came out of order. */
 static atomic_int calls, misordered;
 
@@ -745,6 +775,8 @@ int main(void)
     tcase_add_test(tcase, over_a_stream_of_known_length_it_has_a_count);
     tcase_add_loop_test(tcase, each_failure_is_an_error_with_a_line, 0, FAULTS);
     tcase_add_test(tcase, a_map_may_end_the_sequence_and_resumes_by_marks);
+    tcase_add_loop_test(tcase, nothing_of_the_sample_that_ends_a_pass_is_left,
+                        0, 2);
     tcase_add_test(tcase, in_order_one_call_runs_at_a_time);
     tcase_add_test(tcase, a_layers_workers_call_it_in_parallel);
     tcase_add_loop_test(tcase, cancel_wakes_a_call_that_blocks, 0, 2);
