@@ -87,6 +87,7 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
+    state->has_begun = true;
     int status = reader->ops->next(reader, out, n, got);
     leat__reader_call_end(&call);
     status =
@@ -247,6 +248,7 @@ static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
+    reader->state->has_begun = true;
     int status = reader->ops->skip(reader, n, &more);
     leat__reader_call_end(&call);
     /* A bad record is passed by as well. */
@@ -375,6 +377,11 @@ static bool may_have_moved(int status, const leat_token *mark)
            (status != LEAT_EINVAL || mark);
 }
 
+static bool is_first(leat_position position)
+{
+    return position.epoch == 0 && position.index == 0;
+}
+
 static int call_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
@@ -385,8 +392,13 @@ static int call_seek(leat_reader *reader, leat_position position,
     int status = leat__reader_check_operation(
         reader, "seek", lines, reader->ops->seek(reader, position, mark));
     leat__reader_call_end(&call);
+    /* A single pass cannot be begun again; until it is read it need not be. */
+    if (status == LEAT_EUNSUPPORTED && !mark && !state->has_begun &&
+        is_first(position))
+        status = LEAT_OK;
     if (status && !may_have_moved(status, mark))
         return status;
+    state->has_begun = status || mark || !is_first(position);
     drop_held(state);
     if (status) {
         keep(reader, status, NULL);

@@ -21,6 +21,7 @@ struct leat_reader_state {
     leat_reader *upstream; /* the only one; NULL: none, or several */
     int depth;             /* in the chain: 1 delivers to the caller */
     bool defers;           /* it may leave work to materialize */
+    bool has_begun;        /* it may not be at the beginning of the data */
     leat_position at;      /* where next goes on */
     /* What the next call returns instead of samples; LEAT_OK: nothing. */
     int status;

@@ -5,7 +5,10 @@
  */
 #include "support/layer_chains.h"
 #include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
+
+#include <leat/decorators.h>
 
 #include <check.h>
 #include <stdbool.h>
@@ -243,6 +246,70 @@ START_TEST(a_token_of_any_batch_is_of_that_batch)
 }
 END_TEST
 
+static leat_data_layer *open_plain(void)
+{
+    leat_data_layer_options plain = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_data_layer *layer;
+    plain.batch_size = 1;
+    plain.random_seed = 99;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &plain), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    return layer;
+}
+
+static int next_label(leat_data_layer *layer)
+{
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    return (int)*(const float *)leat_blob_cpu_data(
+        leat_data_layer_top(layer, 1));
+}
+
+enum { JOINED = 36, CHECKED = 8 };
+
+/* A reader that is never begun again, between two that are: a resume finds the
+   position of all three, or of none. */
+START_TEST(a_single_pass_among_others_resumes)
+{
+    static scripted_source source[] = {
+        SCRIPTED_SOURCE_INIT, SCRIPTED_SOURCE_INIT, SCRIPTED_SOURCE_INIT};
+    leat_pipeline *input[3], *mixed;
+    int label[JOINED + CHECKED];
+    leat_token token;
+    leat_token_init(&token);
+    source[0].count = 18;
+    source[1].single_pass = 1;
+    source[1].count = 50;
+    source[2].count = 50;
+    for (int i = 0; i < 3; i++)
+        input[i] = scripted_source_pipeline(&source[i]);
+    ck_assert_int_eq(leat_pipeline_mix(&mixed, input + 1, 2, NULL), LEAT_OK);
+    leat_pipeline_unref(input[1]);
+    input[1] = mixed;
+    ck_assert_int_eq(leat_pipeline_chain(&pipeline, input, 2), LEAT_OK);
+    for (int i = 0; i < 3; i++)
+        leat_pipeline_unref(input[i]);
+    leat_data_layer *layer = open_plain();
+    for (int i = 0; i < JOINED + CHECKED; i++)
+        label[i] = next_label(layer);
+    leat_data_layer_destroy(layer);
+    for (int at = 0; at < JOINED; at++) {
+        layer = open_plain();
+        for (int i = 0; i < at; i++)
+            ck_assert_int_eq(next_label(layer), label[i]);
+        ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+        leat_data_layer_destroy(layer);
+        layer = open_plain();
+        ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+        for (int i = at; i < at + CHECKED; i++)
+            ck_assert_int_eq(next_label(layer), label[i]);
+        leat_data_layer_destroy(layer);
+    }
+    leat_token_finish(&token);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_marks");
@@ -257,5 +324,6 @@ int main(void)
                         LAYER_CHAINS_MARKED, LAYER_CHAINS);
     tcase_add_loop_test(tcase, a_token_of_any_batch_is_of_that_batch, 0,
                         LAYER_CHAINS);
+    tcase_add_test(tcase, a_single_pass_among_others_resumes);
     return suite_run(suite);
 }
