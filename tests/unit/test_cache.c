@@ -118,6 +118,70 @@ START_TEST(every_epoch_after_the_first_comes_from_memory)
 }
 END_TEST
 
+/* As a resume goes there, and one of several ranks: by seek and skip. */
+START_TEST(what_is_passed_by_of_a_single_pass_is_kept)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    int64_t skipped;
+    source.single_pass = 1;
+    source.bad = 2;
+    leat_reader *reader = open_source(&source, 0);
+    ck_assert_int_eq(seek(reader, 3, 4), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(seek(reader, 3, 0), LEAT_OK);
+    ck_assert_int_eq(leat_reader_skip(reader, 4, &skipped), LEAT_OK);
+    ck_assert_int_eq(skipped, 4);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(label(), 4);
+    ck_assert_int_eq(leat_reader_skip(reader, COUNT, &skipped), LEAT_END);
+    ck_assert_int_eq(skipped, COUNT - 5);
+    for (int epoch = 4; epoch < 6; epoch++)
+        expect_epoch(reader, epoch, COUNT, 2);
+    ck_assert_int_eq(source.given, COUNT - 1);
+    leat_reader_close(reader);
+}
+END_TEST
+
+static void check_batches(leat_data_layer *layer, int first, int rank,
+                          int ranks)
+{
+    for (int i = first; i < first + 20; i++) {
+        ck_assert_msg(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST) ==
+                          LEAT_OK,
+                      "%d: %s", i, leat_last_error());
+        const leat_provenance *from = leat_data_layer_batch(layer)->from;
+        ck_assert_int_eq(from->record, (i * ranks + rank) % COUNT);
+    }
+}
+
+START_TEST(a_layer_over_a_single_pass_resumes_in_a_later_epoch)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_token token;
+    source.single_pass = 1;
+    options.batch_size = 1;
+    options.world_size = 3;
+    leat_pipeline *pipeline = cached(scripted_source_pipeline(&source), 0);
+    leat_token_init(&token);
+    for (int rank = 0; rank < 3; rank++)
+        for (int life = 0; life < 2; life++) {
+            leat_data_layer *layer;
+            options.rank = rank;
+            ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                             LEAT_OK);
+            ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+            if (life)
+                ck_assert_int_eq(leat_data_layer_restore(layer, &token),
+                                 LEAT_OK);
+            check_batches(layer, 20 * life, rank, 3);
+            ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+            leat_data_layer_destroy(layer);
+        }
+    leat_token_finish(&token);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(an_empty_epoch_stays_empty)
 {
     scripted_source source = SCRIPTED_SOURCE_INIT;
@@ -612,6 +676,8 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, every_epoch_after_the_first_comes_from_memory);
+    tcase_add_test(tcase, what_is_passed_by_of_a_single_pass_is_kept);
+    tcase_add_test(tcase, a_layer_over_a_single_pass_resumes_in_a_later_epoch);
     tcase_add_test(tcase, an_empty_epoch_stays_empty);
     tcase_add_test(tcase, a_part_is_read_once);
     tcase_add_test(tcase, what_does_not_fit_is_read_again);

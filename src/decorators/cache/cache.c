@@ -193,6 +193,8 @@ static int cache_open(const leat_open *open, leat_reader **out)
     leat_token_init(&cache->identity);
     leat_token_init(&cache->kept_mark);
     leat_token_init(&cache->next_mark);
+    leat_sample_init(&cache->passed);
+    cache->passed.allocator = open->allocator;
     int status = init(cache, open);
     if (status) {
         leat__cache_free(cache);

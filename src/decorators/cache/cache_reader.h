@@ -74,6 +74,7 @@ typedef struct leat__cache_reader {
     int64_t upstream_at;  /* where the upstream reader goes on; -1: nowhere */
     leat_token kept_mark; /* the upstream's at `taken`, where it has one */
     leat_token next_mark; /* scratch: that after one more sample */
+    leat_sample passed;   /* scratch: one that skip keeps */
 } leat__cache_reader;
 
 /*

@@ -238,4 +238,5 @@ void leat__cache_free(leat__cache_reader *cache)
     leat_token_finish(&cache->identity);
     leat_token_finish(&cache->kept_mark);
     leat_token_finish(&cache->next_mark);
+    leat_sample_finish(&cache->passed);
 }

@@ -198,6 +198,18 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
     return status;
 }
 
+/* What is passed by, for a resume or other ranks, is kept like the rest: it may
+   never come again. */
+static int skip_and_keep(leat__cache_reader *cache, int64_t *skipped)
+{
+    leat_sample *out = &cache->passed;
+    int some = 0;
+    leat_sample_clear(out);
+    int status = read_on(cache, &out, 1, &some);
+    *skipped = some;
+    return status;
+}
+
 int leat__cache_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
@@ -216,6 +228,8 @@ int leat__cache_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     }
     if (cache->is_whole)
         return LEAT_END;
+    if (is_next_kept(cache))
+        return skip_and_keep(cache, skipped);
     status = leat_reader_skip(leat__cache_upstream(cache), n, &more);
     *index += more;
     *skipped = more;
