@@ -46,13 +46,14 @@ static int begin_epoch(leat__chunk_source *source, int64_t epoch)
 
 /*
  * A resume after the last batch of a single pass may lie beyond its end, by
- * less than that batch. One that passes two epochs is of other data.
+ * less than that batch. One that passes two epochs is of other data. With a
+ * known count a rank passes by the epochs that have no sample for it.
  */
 static bool is_beyond(const leat__chunk_source *source)
 {
     const leat__sampler *sampler = &source->sampler;
     int64_t left = sampler->window.position - sampler->cursor;
-    return source->found > 0 && left > sampler->width;
+    return sampler->count == 0 && source->found > 0 && left > sampler->width;
 }
 
 static int next_epoch(leat__chunk_source *source)

@@ -654,6 +654,36 @@ START_TEST(an_epoch_that_fills_no_batch_is_an_error_of_drop)
 }
 END_TEST
 
+/* In order, by a reader that knows its count: a rank has a sample in one epoch
+   of five. */
+START_TEST(an_epoch_may_have_fewer_samples_than_there_are_ranks)
+{
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline,
+                            "random:1,shape=1x4x4,dtype=uint8 | shuffle:2"),
+        LEAT_OK);
+    options.transform = NULL;
+    options.batch_size = 2;
+    options.world_size = 5;
+    options.epoch_end = (leat_epoch_end)_i;
+    for (int rank = 0; rank < 5; rank++) {
+        leat_data_layer *layer;
+        options.rank = rank;
+        ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                         LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+        for (int epoch = 0; epoch < 12; epoch++) {
+            int status = leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
+            ck_assert_msg(!status, "%d: %s", epoch, leat_last_error());
+            ck_assert_int_eq(leat_data_layer_batch(layer)->epoch, epoch);
+            ck_assert_int_eq(leat_data_layer_batch(layer)->valid,
+                             epoch % 5 == rank);
+        }
+        leat_data_layer_destroy(layer);
+    }
+}
+END_TEST
+
 /* Its count is the largest number that there is. */
 START_TEST(an_endless_epoch_ends_no_batch)
 {
@@ -774,6 +804,9 @@ int main(void)
         tcase, a_single_pass_ends_in_the_same_batch_for_all_ranks, 1, 4);
     tcase_add_loop_test(tcase, an_epoch_that_fills_no_batch_is_an_error_of_drop,
                         0, BAD_RECORDS_WAYS);
+    tcase_add_loop_test(tcase,
+                        an_epoch_may_have_fewer_samples_than_there_are_ranks,
+                        LEAT_EPOCH_END_PARTIAL, LEAT_EPOCH_END_PAD + 1);
     tcase_add_loop_test(tcase, an_endless_epoch_ends_no_batch, 0, 4);
     tcase_add_loop_test(tcase, an_empty_data_set_is_an_error_by_name, 0,
                         BAD_RECORDS_WAYS);
