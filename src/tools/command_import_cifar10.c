@@ -22,7 +22,7 @@ struct cifar10 {
 static int read_record(struct cifar10 *cifar10, const unsigned char **record)
 {
     int status = LEAT_END;
-    if (cifar10->batch.stream)
+    if (cifar10->batch.record)
         status = record_file_next(&cifar10->batch, record);
     while (status == LEAT_END && cifar10->opened < cifar10->batches) {
         record_file_close(&cifar10->batch);

@@ -143,6 +143,18 @@ refuses 2 'ends before record 5000 of the 10000 .*--count' "$leat" import cifar1
 head -c 9000 threes.bin >part
 refuses 2 'ends in record 2, expected records of 3073 bytes' \
     "$leat" import cifar10 --count 0 part made
+# Where nothing counts the records, what follows gzip's may have been some; zeros pad.
+gzip -k three
+{ cat three.gz && head -c 512 /dev/zero; } >padded
+"$leat" import cifar10 --count 0 padded three padded_lmdb --json >json
+grep -q '"records": 6,' json || fail "gzip with padding: $(cat json)"
+{ cat three.gz && printf '\036' && tail -c +2 three.gz; } >torn
+refuses 2 'torn: damaged gzip data: after record 2 other bytes follow its end' \
+    "$leat" import cifar10 --count 0 torn made
+{ cat padded three.gz; } >torn
+refuses 2 'after record 2 other bytes follow' "$leat" import cifar10 --count 0 torn made
+{ cat three.gz && printf '\037'; } >torn
+refuses 2 'after record 2 other bytes follow' "$leat" import cifar10 --count 0 three torn made
 refuses 64 'keys of 5 digits end at 100000' "$leat" import cifar10 --count 50001 half half made
 refuses 64 'count' "$leat" import cifar10 --count -1 half made
 status=0

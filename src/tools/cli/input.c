@@ -5,10 +5,8 @@
 #include "tools/cli/interrupt.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A signal that arrives between the check of its flag and the wait is noticed
@@ -41,22 +39,6 @@ static int wait_for(int fd, const char *path)
         if (n < 0 && errno != EINTR)
             return leat__error_system(errno, "%s", path);
     }
-}
-
-int input_begin(int fd, const char *path)
-{
-    struct stat found;
-    if (fstat(fd, &found))
-        return leat__error_system(errno, "%s", path);
-    if (S_ISREG(found.st_mode))
-        return LEAT_OK;
-    int status = wait_for(fd, path);
-    int flags = status ? 0 : fcntl(fd, F_GETFL);
-    if (status)
-        return status;
-    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK))
-        return leat__error_system(errno, "%s", path);
-    return interrupt_end(fd);
 }
 
 int input_read(int fd, const char *path, void *out, size_t size, size_t *got)

@@ -16,11 +16,4 @@ int input_open(int *fd, const char *path);
  */
 int input_read(int fd, const char *path, void *out, size_t size, size_t *got);
 
-/*
- * Waits for the first bytes of a pipe and makes its reads block from then on,
- * as a library that reads it expects; a signal ends them, until interrupt_keep
- * before close. Errors: LEAT_EIO, LEAT_ECANCELLED.
- */
-int input_begin(int fd, const char *path);
-
 #endif

@@ -24,10 +24,8 @@ enum { END_SECONDS = 1 };
 static volatile sig_atomic_t caught;
 static int64_t caught_at; /* milliseconds; the handler's alone */
 
-/* Descriptors whose reads a signal ends, each plus 1; 0: none. */
-enum { MOST_ENDED = 4 };
-static volatile sig_atomic_t ended[MOST_ENDED];
-static int nothing = -1; /* an open /dev/null */
+/* An open /dev/null, in whose place stdout is after a signal; -1: none. */
+static volatile sig_atomic_t nothing = -1;
 
 /* What a signal cancels, by a thread that the handler wakes: it may lock. */
 enum { MOST_WATCHED = 4 };
@@ -48,12 +46,11 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* An interrupted read is restarted, and then finds the end. */
-static void end_reads(void)
+/* An interrupted write is restarted, and then has no one to wait for. */
+static void end_output(void)
 {
-    for (int i = 0; i < MOST_ENDED; i++)
-        if (ended[i])
-            dup2(nothing, ended[i] - 1);
+    if (nothing >= 0)
+        dup2(nothing, STDOUT_FILENO);
 }
 
 /* Only async-signal-safe calls. All signals are blocked meanwhile. */
@@ -68,7 +65,7 @@ static void handle_signal(int signal_number)
     if (!caught)
         caught_at = now;
     caught = signal_number;
-    end_reads();
+    end_output();
     if (watches)
         sem_post(&arrived);
     errno = error;
@@ -89,6 +86,16 @@ static void catch_signals(const int *signals, size_t n)
             sigaction(signals[i], &action, NULL);
 }
 
+/* From now on a signal ends stdout. */
+static void watch_output(void)
+{
+    if (nothing < 0)
+        nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    /* A signal that arrived before is seen here, a later one by its handler. */
+    if (caught)
+        end_output();
+}
+
 void interrupt_catch(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -97,7 +104,7 @@ void interrupt_catch(void)
         pipe.sa_handler == handle_signal)
         signal(SIGPIPE, SIG_DFL);
     is_opening = 0;
-    (void)interrupt_end(STDOUT_FILENO);
+    watch_output();
     catch_signals(signals, 3);
 }
 
@@ -111,30 +118,6 @@ int interrupt_check(void)
     if (!caught)
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "interrupted (%s)", strsignal(caught));
-}
-
-int interrupt_end(int fd)
-{
-    int i = 0;
-    while (i < MOST_ENDED && ended[i] && ended[i] != fd + 1)
-        i++;
-    if (nothing < 0)
-        nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing < 0 || i == MOST_ENDED)
-        return leat_error(LEAT_EIO, "/dev/null: %s",
-                          strerror(nothing < 0 ? errno : EMFILE));
-    ended[i] = fd + 1;
-    /* A signal that arrived before is seen here, a later one by its handler. */
-    if (caught)
-        end_reads();
-    return LEAT_OK;
-}
-
-void interrupt_keep(int fd)
-{
-    for (int i = 0; i < MOST_ENDED; i++)
-        if (ended[i] == fd + 1)
-            ended[i] = 0;
 }
 
 /* Kills the command that opens pipelines if it goes on. */
@@ -183,7 +166,7 @@ void interrupt_catch_opening(void)
     if (!watched_for)
         return;
     is_opening = 1;
-    (void)interrupt_end(STDOUT_FILENO);
+    watch_output();
     catch_signals(signals, 4);
 }
 

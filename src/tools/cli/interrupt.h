@@ -33,14 +33,6 @@ bool interrupt_is_quiet(void);
 int interrupt_check(void);
 
 /*
- * From now on a signal ends the input from `fd`, even in a read that blocks;
- * interrupt_check distinguishes this from the file's own end. Of stdout it
- * discards what is written later. interrupt_keep undoes it before close.
- */
-int interrupt_end(int fd);
-void interrupt_keep(int fd);
-
-/*
  * From now on a signal, also one that came before, calls `cancel(object)` on a
  * thread of its own, so that reads which wait for a pipe end. interrupt_unwatch
  * undoes it, and waits for a call that has begun. Where no thread can be

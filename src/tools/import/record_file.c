@@ -1,16 +1,11 @@
 #include "tools/import/record_file.h"
 
-#include "tools/cli/input.h"
-#include "tools/cli/interrupt.h"
-
 #include <leat/ext/reader.h>
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
-enum { BUFFER_BYTES = 128 << 10, HEADER_MOST = 16, IMAGE_MOST = 1 << 28 };
+enum { HEADER_MOST = 16, IMAGE_MOST = 1 << 28 };
 
 static const struct {
     const char *noun; /* of a record */
@@ -25,41 +20,6 @@ static const struct {
                        0},
 };
 
-/* Why gzread gave fewer bytes than it was asked for. */
-static int explain_end(const struct record_file *file)
-{
-    int code;
-    const char *text = gzerror(file->stream, &code);
-    const char *reason = strstr(text, ": "); /* after a name of its own */
-    reason = reason ? reason + 2 : text;
-    if (code == Z_OK)
-        return LEAT_OK;
-    if (code == Z_BUF_ERROR)
-        return leat_error(LEAT_EFORMAT, "%s: its gzip data ends early",
-                          file->path);
-    if (code == Z_MEM_ERROR)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", file->path);
-    if (code == Z_ERRNO)
-        return leat_error(LEAT_EIO, "%s: %s", file->path, reason);
-    return leat_error(LEAT_EFORMAT, "%s: damaged gzip data: %s", file->path,
-                      reason);
-}
-
-/* Reads `size` bytes, or fewer at the end: *got. */
-static int read_bytes(struct record_file *file, void *out, size_t size,
-                      size_t *got)
-{
-    int status = file->has_begun ? LEAT_OK : input_begin(file->fd, file->path);
-    if (status)
-        return status;
-    file->has_begun = true;
-    int n = gzread(file->stream, out, (unsigned)size);
-    *got = n > 0 ? (size_t)n : 0;
-    /* The end that a signal makes is none of the file's. */
-    status = interrupt_check();
-    return status || *got == size ? status : explain_end(file);
-}
-
 static uint32_t big_endian(const unsigned char *bytes)
 {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 |
@@ -71,7 +31,7 @@ static int read_header(struct record_file *file)
     unsigned char header[HEADER_MOST];
     size_t size = formats[file->format].header, got;
     uint32_t magic = formats[file->format].magic;
-    int status = read_bytes(file, header, size, &got);
+    int status = gzip_input_read(&file->input, header, size, &got);
     if (status)
         return status;
     if (got >= 4 && big_endian(header) != magic)
@@ -107,19 +67,14 @@ int record_file_open(struct record_file *file, const char *path,
         .format = format,
         .count = count,
         .size = format == CIFAR10_BATCH ? 1 + CIFAR10_IMAGE : 1};
-    int status = input_open(&file->fd, path);
+    int status = gzip_input_open(&file->input, path);
+    if (!status && formats[format].magic)
+        status = read_header(file);
     if (status)
         return status;
-    file->stream = gzdopen(file->fd, "rb");
-    if (!file->stream)
-        close(file->fd);
-    else if (!gzbuffer(file->stream, BUFFER_BYTES)) {
-        status = formats[format].magic ? read_header(file) : LEAT_OK;
-        file->record = status ? NULL : malloc(file->size);
-    }
-    return status || file->record
-               ? status
-               : leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    file->record = malloc(file->size);
+    return file->record ? LEAT_OK
+                        : leat_error(LEAT_ENOMEM, "%s: out of memory", path);
 }
 
 /* That the file ends here. */
@@ -127,7 +82,7 @@ static int check_end(struct record_file *file)
 {
     unsigned char byte;
     size_t got;
-    int status = read_bytes(file, &byte, 1, &got);
+    int status = gzip_input_read(&file->input, &byte, 1, &got);
     if (status || !got)
         return status ? status : LEAT_END;
     return leat_error(LEAT_EFORMAT, "%s: continues past the %lld %ss %s",
@@ -150,6 +105,16 @@ static int refuse_end(const struct record_file *file, size_t got)
                       (long long)file->count, formats[file->format].count_is);
 }
 
+/* What follows the gzip data may have been records, where nothing counts them.
+ */
+static int refuse_rest(const struct record_file *file)
+{
+    return leat_error(LEAT_EFORMAT,
+                      "%s: damaged gzip data: after record %lld other bytes "
+                      "follow its end",
+                      file->path, (long long)file->next - 1);
+}
+
 int record_file_next(struct record_file *file, const unsigned char **record)
 {
     bool is_batch = file->format == CIFAR10_BATCH;
@@ -157,7 +122,7 @@ int record_file_next(struct record_file *file, const unsigned char **record)
     if (has_count && file->next == file->count)
         return check_end(file);
     size_t got;
-    int status = read_bytes(file, file->record, file->size, &got);
+    int status = gzip_input_read(&file->input, file->record, file->size, &got);
     if (status)
         return status;
     /* A file of another kind shows here, before it shows in its size. */
@@ -168,7 +133,7 @@ int record_file_next(struct record_file *file, const unsigned char **record)
                           file->path, (long long)file->next, file->record[0],
                           CIFAR10_LABELS - 1);
     if (!got && !has_count && file->next)
-        return LEAT_END;
+        return file->input.is_cut ? refuse_rest(file) : LEAT_END;
     if (got < file->size)
         return refuse_end(file, got);
     file->next++;
@@ -178,10 +143,7 @@ int record_file_next(struct record_file *file, const unsigned char **record)
 
 void record_file_close(struct record_file *file)
 {
-    if (file->stream) {
-        interrupt_keep(file->fd);
-        gzclose(file->stream); /* Read-only: nothing is lost if it fails. */
-    }
+    gzip_input_close(&file->input);
     free(file->record);
     memset(file, 0, sizeof(*file));
 }

@@ -4,10 +4,7 @@
 #ifndef LEAT_TOOLS_IMPORT_RECORD_FILE_H
 #define LEAT_TOOLS_IMPORT_RECORD_FILE_H
 
-#include <leat/status.h>
-
-#include <stdbool.h>
-#include <stddef.h>
+#include "tools/import/gzip_input.h"
 
 /* A batch's record is a byte of label and an image in planes. */
 enum {
@@ -28,9 +25,7 @@ struct record_file {
     int columns;
 
     enum record_format format;
-    void *stream; /* gzFile */
-    int fd;       /* the stream's */
-    bool has_begun;
+    struct gzip_input input;
     int64_t next;
     size_t size; /* bytes of a record */
     unsigned char *record;
