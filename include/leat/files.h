@@ -3,10 +3,10 @@
  * what the pipeline text of the same name makes (`leat readers NAME`).
  *
  * `path` has `n` texts, at least one, whose files are read as one, in their
- * order: a path; a pattern with * ? or [, whose files are sorted by bytes, and
- * are files whatever their names; `@LIST`, a file with a path on each line;
- * `-`, standard input. They are copied, and relative to the working directory
- * at open. Nothing is opened yet.
+ * order: a path; a pattern with * ? or [, whose files are sorted by bytes;
+ * `@LIST`, a file with a path on each line; `-`, standard input. What a pattern
+ * finds or a list has is a file whatever its name. They are copied, and
+ * relative to the working directory at open. Nothing is opened yet.
  *
  * Plain files are mapped: they have a count, are read in any order, and views
  * of them live as long as the reader. Compressed files, pipes and standard

@@ -49,6 +49,15 @@ static int add_path(leat__file_list *list, const char *folder, const char *path,
     return LEAT_OK;
 }
 
+/* A file's name: what would be no path as the text of a reader has ./ before
+ * it.
+ */
+static int add_name(leat__file_list *list, const char *name, size_t size)
+{
+    bool is_path = name[0] != '@' && !(size == 1 && name[0] == '-');
+    return add_path(list, is_path ? "" : "./", name, size);
+}
+
 int leat__file_list_parse(leat__file_list *list, const char *name,
                           const char *bytes, size_t size)
 {
@@ -67,7 +76,7 @@ int leat__file_list_parse(leat__file_list *list, const char *name,
         if (stop > line && stop[-1] == '\r')
             stop--;
         if (stop > line)
-            status = add_path(list, "", line, (size_t)(stop - line));
+            status = add_name(list, line, (size_t)(stop - line));
     }
     if (!status && list->n == before)
         return leat_error(LEAT_EFORMAT, "%s: the list names no files", name);
@@ -90,13 +99,6 @@ static int add_list(leat__file_list *list, const char *path)
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* A name that would be no path as the text of a reader has ./ before it. */
-static int add_match(leat__file_list *list, const char *match)
-{
-    bool is_path = strcmp(match, "-") != 0 && match[0] != '@';
-    return add_path(list, is_path ? "" : "./", match, strlen(match));
 }
 
 /* Why a file could not be looked at that may match; 0: all could. */
@@ -165,7 +167,7 @@ static int add_matches(leat__file_list *list, const char *pattern)
     if (!status)
         qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), compare);
     for (size_t i = 0; !status && i < found.gl_pathc; i++)
-        status = add_match(list, found.gl_pathv[i]);
+        status = add_name(list, found.gl_pathv[i], strlen(found.gl_pathv[i]));
     globfree(&found);
     return status;
 }
