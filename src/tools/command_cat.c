@@ -264,10 +264,8 @@ static void skip(struct cat *cat)
 static void print_samples(struct cat *cat)
 {
     int64_t left = cat->options->count;
-    int status = leat_reader_fields(cat->reader, &cat->spec, &cat->nspec);
-    /* The fields of a bad first record are unknown, and are not needed. */
-    if (status != LEAT_EDATA)
-        output_require_sound(status);
+    int status = database_fields(cat->reader, &cat->spec, &cat->nspec);
+    output_require_sound(status);
     for (; status != LEAT_END && left != 0; left--) {
         status = read_sample(cat);
         if (!status)

@@ -278,9 +278,7 @@ static void read_pipeline(struct info *info, const char *text, bool quiet)
         count = 0;
     if (count == LEAT_ENDLESS)
         message_fail("the pipeline has no end: add | take:N");
-    int status = leat_reader_fields(reader, &info->spec, &info->nspec);
-    if (status != LEAT_EDATA)
-        output_require_sound(status);
+    output_require_sound(database_fields(reader, &info->spec, &info->nspec));
     read_all(info, count, quiet);
 }
 

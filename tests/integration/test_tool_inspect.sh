@@ -734,6 +734,15 @@ run 1 cat lmdb:planted --count 10
 check 'bad ones have lines' test "$(grep -c '	bad	' out)" -eq 3
 run 1 cat lmdb:planted --json --count 10
 check 'and objects' test "$(grep -c '"bad": ".*' out)" -eq 3
+# Fields have their names after more bad records than are looked at for them.
+cp -r good late
+sed 's/\(00000[0-2][0-9][0-9]\)\x08\x01\x10/\1\x0f\x01\x10/g' good/data.mdb >late/data.mdb
+run 0 cat late --json --skip 300 --count 1
+has '"key": "00000300", "data": \{"dtype": "uint8", "shape": \[1, 28, 28\]\}, "label": [0-9]\}$'
+run 1 info lmdb:late
+has '^lmdb:late: 1000 records, 552 kB$'
+has '^  data uint8 1x28x28 700$'
+rm -r late
 run 0 cat lmdb:good --values --count 1
 has 'data=uint8 1x28x28: [0-9]+( [0-9]+){783}	label=[0-9]$'
 run 0 cat lmdb:good --values --count 1 --json

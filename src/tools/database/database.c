@@ -37,6 +37,19 @@ int database_pipeline(leat_pipeline **out, const char *text)
     return status;
 }
 
+int database_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    static const leat_field_spec datum[] = {
+        {.name = "data", .dtype = LEAT_BYTES, .ndim = -1, .varies = 1},
+        {.name = "label", .dtype = LEAT_INT32, .varies = 1}};
+    int status = leat_reader_fields(reader, out, n);
+    if (status != LEAT_EDATA)
+        return status;
+    *out = datum;
+    *n = 2;
+    return LEAT_OK;
+}
+
 int database_check(const char *path, int64_t *records)
 {
     leat_reader *reader;

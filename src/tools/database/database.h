@@ -17,6 +17,12 @@ int database_open(leat_reader **out, const char *path);
 int database_pipeline(leat_pipeline **out, const char *text);
 
 /*
+ * As leat_reader_fields; LEAT_OK too where the records that it looks at are all
+ * bad, with the fields of a Datum: an LMDB alone has to look for them.
+ */
+int database_fields(leat_reader *reader, const leat_field_spec **out, int *n);
+
+/*
  * Has leat's own walker check every page that leads to a record, since liblmdb
  * trusts all pages, and counts the records.
  * Errors: LEAT_EFORMAT, LEAT_EUNSUPPORTED, LEAT_EIO, LEAT_ENOMEM.
