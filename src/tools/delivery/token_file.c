@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* Far above any token: of 64 bytes, and 32 a reader. */
@@ -17,7 +18,11 @@ int token_file_read(const char *path, leat_token *out)
     int status = leat__file_read(&text, &size, path, TEXT_MAX);
     if (status)
         return status;
-    status = leat_token_parse(out, text);
+    /* What follows a NUL would not be looked at. */
+    if (memchr(text, 0, size))
+        status = leat_error(LEAT_EINVAL, "not a resume token: it holds a NUL");
+    else
+        status = leat_token_parse(out, text);
     leat__free(text);
     return status ? leat__error_context(status, "%s", path) : LEAT_OK;
 }
