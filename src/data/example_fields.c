@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of the names that an error lists. */
+enum { NAMES = 160 };
+
 /* A feature as it is in a message. */
 typedef struct found_feature {
     leat__feature_entry entry; /* size 0: it is missing */
@@ -26,6 +29,7 @@ typedef struct found_feature {
 typedef struct reading {
     const leat__example_plan *plan;
     const unsigned char *message;
+    size_t size; /* of the message */
     found_feature found[LEAT_MAX_FIELDS];
 } reading;
 
@@ -38,7 +42,7 @@ static int refuse(const leat__planned_feature *feature, int64_t step,
 static int refuse(const leat__planned_feature *feature, int64_t step,
                   const char *format, ...)
 {
-    char found[128], where[40] = "";
+    char found[NAMES + 64], where[40] = "";
     va_list list;
     va_start(list, format);
     vsnprintf(found, sizeof(found), format, list);
@@ -119,12 +123,17 @@ static int measure_list(const reading *in, const leat__planned_feature *feature,
     return status == LEAT_END ? LEAT_OK : malformed(feature, status);
 }
 
-static int missing(const leat__planned_feature *feature, found_feature *found)
+static int missing(const reading *in, const leat__planned_feature *feature,
+                   found_feature *found)
 {
+    char names[NAMES];
     found->entry.size = 0;
     if (feature->is_optional || (feature->varies && !feature->is_step))
         return LEAT_OK;
-    return refuse(feature, -1, "none in the record");
+    leat__example_names(names, sizeof(names), in->message, in->size,
+                        map_of(feature));
+    return refuse(feature, -1, "none in the record, which has %s",
+                  names[0] ? names : "no features");
 }
 
 static int measure(const reading *in, const leat__planned_feature *feature,
@@ -135,7 +144,7 @@ static int measure(const reading *in, const leat__planned_feature *feature,
     leat__feature_values values = {0};
     int status;
     if (found->entry.size == 0)
-        return missing(feature, found);
+        return missing(in, feature, found);
     if (feature->is_step)
         return measure_list(in, feature, found);
     leat__feature_begin(&iterator, in->message, &found->entry,
@@ -148,7 +157,7 @@ static int measure(const reading *in, const leat__planned_feature *feature,
     if (status != LEAT_END)
         return malformed(feature, status);
     if (values.kind == LEAT__FEATURE_NONE)
-        return missing(feature, found);
+        return missing(in, feature, found);
     found->count = values.count;
     found->bytes = values.bytes;
     found->is_view = values.view != NULL;
@@ -330,12 +339,12 @@ static void set_fields(const reading *in, const leat__planned_feature *feature,
     field->shape[0] = (int64_t)(field->bytes / row);
 }
 
-static int measure_all(reading *in, size_t size)
+static int measure_all(reading *in)
 {
     const leat__example_plan *plan = in->plan;
     leat__feature_entry entry[LEAT_MAX_FIELDS];
     int status =
-        leat__example_find(in->message, size, plan->key, plan->n, entry);
+        leat__example_find(in->message, in->size, plan->key, plan->n, entry);
     for (int i = 0; i < plan->n && !status; i++) {
         in->found[i] = (found_feature){.entry = entry[i]};
         status = measure(in, &plan->feature[i], &in->found[i]);
@@ -349,7 +358,8 @@ static int read_message(reading *in, leat_sample *sample,
 {
     const leat__example_plan *plan = in->plan;
     in->message = message->data;
-    int status = measure_all(in, message->bytes);
+    in->size = message->bytes;
+    int status = measure_all(in);
     if (status)
         return status;
     size_t bytes = lay_out(in);

@@ -1,6 +1,7 @@
 #include "data/example_wire.h"
 #include "base/error.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -8,6 +9,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 /* Field numbers of the inner messages (proto/example.proto). */
 enum { ENTRY = 1, KEY = 1, VALUE = 2, STEP = 1, LIST_VALUE = 1 };
+
+/* The bytes of a name that an error shows. */
+enum { NAME_SHOWN = 32 };
 
 const char *leat__feature_kind_name(leat__feature_kind kind)
 {
@@ -103,6 +107,43 @@ int leat__example_find(const void *message, size_t size,
             return status;
     }
     return status == LEAT_END ? LEAT_OK : status;
+}
+
+/* Adds a name, as far as there is room; control characters are replaced. */
+static size_t add_name(char *out, size_t size, size_t used,
+                       const leat__feature_key *key)
+{
+    used += (size_t)snprintf(out + used, size - used, "%s\"", used ? ", " : "");
+    for (size_t i = 0; i < key->size && i < NAME_SHOWN; i++) {
+        unsigned char letter = (unsigned char)key->name[i];
+        out[used++] = (char)(letter < ' ' || letter == 127 ? '?' : letter);
+    }
+    return used + (size_t)snprintf(out + used, size - used, "%s\"",
+                                   key->size > NAME_SHOWN ? "..." : "");
+}
+
+void leat__example_names(char *out, size_t out_size, const void *message,
+                         size_t size, uint32_t map)
+{
+    leat__wire wire;
+    leat__wire_field field, entry;
+    leat__feature_key key;
+    size_t used = 0;
+    out[0] = 0;
+    leat__wire_init(&wire, message, size);
+    while (leat__wire_next(&wire, &field) == LEAT_OK) {
+        leat__wire inner = enter(&wire, &field);
+        if (field.number != map || field.type != LEAT__WIRE_BYTES)
+            continue;
+        while (next_bytes(&inner, ENTRY, &entry) == LEAT_OK &&
+               read_key(enter(&inner, &entry), &key) == LEAT_OK) {
+            if (out_size - used < NAME_SHOWN + sizeof(", \"...\", ...")) {
+                snprintf(out + used, out_size - used, ", ...");
+                return;
+            }
+            used = add_name(out, out_size, used, &key);
+        }
+    }
 }
 
 void leat__feature_begin(leat__feature_iterator *iterator, const void *message,

@@ -48,6 +48,14 @@ int leat__example_find(const void *message, size_t size,
                        const leat__feature_key keys[], int n,
                        leat__feature_entry out[]);
 
+/*
+ * Writes the names of the first few entries of a map for an error, as in
+ * "a", "b", ...; an empty text where there are none. What is malformed ends
+ * them.
+ */
+void leat__example_names(char *out, size_t out_size, const void *message,
+                         size_t size, uint32_t map);
+
 /* The Features of an entry: of a FeatureList its steps; of a Feature the pieces
  * whose values together are the feature's, of which there is one. */
 typedef struct leat__feature_iterator {

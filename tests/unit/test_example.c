@@ -279,7 +279,8 @@ START_TEST(a_bad_record_is_named_and_passed_by)
         if (status)
             ck_assert_str_eq(leat_last_error(),
                              "example: memory: record 2: feature \"label\": "
-                             "expected int64, found none in the record");
+                             "expected int64, found none in the record, "
+                             "which has \"lacel\", \"x\"");
         else
             check_record(&sample, i);
     }

@@ -214,7 +214,7 @@ START_TEST(what_is_not_as_planned_is_refused_by_name)
 {
     plan_one("label=int64");
     assert_refused("feature \"label\": expected int64, found "
-                   "none in the record");
+                   "none in the record, which has no features");
     add("label", example_floats(1, (const float[]){1}));
     assert_refused("feature \"label\": expected int64, found "
                    "float");
@@ -287,13 +287,35 @@ START_TEST(steps_of_different_sizes_have_offsets)
 }
 END_TEST
 
+START_TEST(a_missing_feature_is_told_from_those_that_are_there)
+{
+    char line[400];
+    plan_one("label=int64");
+    add("a\nb\x7f", example_one_int(1));
+    add("0123456789abcdef0123456789abcdef+", example_one_int(1));
+    add("0123456789abcdef0123456789abcdef", example_one_int(1));
+    snprintf(line, sizeof(line),
+             "feature \"label\": expected int64, found none in the record, "
+             "which has \"a?b?\", \"%s...\", \"%s\"",
+             "0123456789abcdef0123456789abcdef",
+             "0123456789abcdef0123456789abcdef");
+    assert_refused(line);
+    for (int i = 0; i < 100; i++)
+        add("more", example_one_int(1));
+    ck_assert_int_eq(read_message(), LEAT_EDATA);
+    const char *end = strstr(leat_last_error(), "\"more\", ...");
+    ck_assert_ptr_nonnull(end);
+    ck_assert_int_eq(strlen(end), strlen("\"more\", ..."));
+}
+END_TEST
+
 START_TEST(a_bad_step_is_refused_by_its_number)
 {
     const example_text steps[] = {example_one_int(1),
                                   example_floats(1, (const float[]){1})};
     plan_one("ids=[int64]");
     assert_refused("feature \"ids\": expected int64, found "
-                   "none in the record");
+                   "none in the record, which has no features");
     add_steps("ids", 2, steps);
     assert_refused("feature \"ids\": step 1: expected int64, "
                    "found float");
@@ -590,6 +612,7 @@ int main(void)
     tcase_add_test(tcase, what_is_not_as_planned_is_refused_by_name);
     tcase_add_test(tcase, steps_of_one_size_add_a_dimension);
     tcase_add_test(tcase, steps_of_different_sizes_have_offsets);
+    tcase_add_test(tcase, a_missing_feature_is_told_from_those_that_are_there);
     tcase_add_test(tcase, a_bad_step_is_refused_by_its_number);
     tcase_add_loop_test(
         tcase, steps_that_come_and_go_are_written_in_their_place, 0, 2);
