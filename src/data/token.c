@@ -148,6 +148,8 @@ static int decode(leat_token *token, const char *text, size_t letters)
             token->bytes[token->size++] = (unsigned char)(word >> bits);
         }
     }
+    if (token->size < CHECKSUM)
+        return leat_error(LEAT_EINVAL, "not a resume token: too short");
     /* Excess bits of the last letter must be 0, so that each token has one
      * text. */
     if (bits == 6 || (word & ((1u << bits) - 1)) != 0)
@@ -156,10 +158,9 @@ static int decode(leat_token *token, const char *text, size_t letters)
     return LEAT_OK;
 }
 
+/* Of at least CHECKSUM bytes. */
 static int check(leat_token *token)
 {
-    if (token->size < CHECKSUM)
-        return leat_error(LEAT_EINVAL, "not a resume token: too short");
     token->size -= CHECKSUM;
     uint32_t found = 0;
     for (size_t i = 0; i < CHECKSUM; i++)

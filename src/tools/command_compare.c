@@ -333,6 +333,16 @@ static void print_seed(const struct comparison *comparison)
     }
 }
 
+/* Where all differs, more than a record is another. */
+static void print_options(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++)
+        if (comparison->side[side].source.layer)
+            printf("all differ: %s was read with the options given here; "
+                   "give those of the dump\n",
+                   plain_text(comparison->name[side]));
+}
+
 static int report_text(const struct comparison *comparison)
 {
     if (has_nothing(comparison))
@@ -366,6 +376,8 @@ static int report_text(const struct comparison *comparison)
     printf("\n");
     if (comparison->different)
         print_seed(comparison);
+    if (comparison->different && comparison->different == comparison->compared)
+        print_options(comparison);
     return 0;
 }
 
@@ -462,9 +474,9 @@ int command_compare(int argc, char **argv)
         .about = "Compares two databases record by record: labels and\n"
                  "pixels, images decoded. Either may be a directory of .npy\n"
                  "files written by leat dump; the other one is then read by\n"
-                 "a data layer with the options of the dump. With --net or\n"
-                 "--reader that layer is A. Status 0: the same; 1: not; 2:\n"
-                 "nothing to compare, or an error.",
+                 "a data layer, which needs the options of the dump. With\n"
+                 "--net or --reader that layer is A. Status 0: the same; 1:\n"
+                 "not; 2: nothing to compare, or an error.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 2,

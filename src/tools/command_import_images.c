@@ -250,6 +250,27 @@ static int digest_files(struct image_import *import, uint64_t *out)
     return status;
 }
 
+/* Each in a line of its own, by which an import of others is refused. */
+static void add_options(struct image_import *import)
+{
+    static const char *const encodings[] = {[IMAGE_RAW] = "raw pixels",
+                                            [IMAGE_BY_NAME] = "--encoded",
+                                            [IMAGE_JPEG] = "--encode-type jpg",
+                                            [IMAGE_PNG] = "--encode-type png"};
+    const struct image_record_options *options = &import->options;
+    struct importer *importer = &import->importer;
+    output_require(
+        importer_add(importer, "--labels %lld", (long long)import->labels));
+    output_require(importer_add(importer, "--resize %dx%d", options->size[0],
+                                options->size[1]));
+    output_require(importer_add(importer, "--gray %d", options->gray));
+    output_require(importer_add(importer, "%s", encodings[options->encoding]));
+    output_require(
+        importer_add(importer, "--check-size %d", import->check_size));
+    output_require(importer_add(importer, "--max-image-bytes %zu",
+                                options->max_image_bytes));
+}
+
 static void open_list(struct image_import *import)
 {
     uint64_t files = 0;
@@ -268,15 +289,10 @@ static void open_list(struct image_import *import)
         image_list_shuffle(import->list,
                            import->seed < 0 ? 1 : (uint64_t)import->seed);
     importer->count = image_list_lines(import->list);
-    output_require(importer_add(
-        importer,
-        "%lld lines %016llx, %lld labels, size %d,%d, gray %d, encoding %d, "
-        "check %d, max image bytes %zu",
-        (long long)importer->count,
-        (unsigned long long)image_list_digest(import->list),
-        (long long)import->labels, options->size[0], options->size[1],
-        options->gray, (int)options->encoding, import->check_size,
-        options->max_image_bytes));
+    output_require(
+        importer_add(importer, "%lld lines %016llx", (long long)importer->count,
+                     (unsigned long long)image_list_digest(import->list)));
+    add_options(import);
     output_require(digest_files(import, &files));
     output_require(importer_add(importer, "files' sizes and times %016llx",
                                 (unsigned long long)files));

@@ -117,7 +117,11 @@ says 'none of its'
 ) || failed=1
 import 2 long some --root "$data/images" --resize 40,30 --check-size \
     --max-image-bytes 300000000
-says 'other'
+says "other files or options: '--max-image-bytes [0-9]*', now '--max-image-bytes 300000000'"
+import 2 long some --root "$data/images" --resize 30,40 --check-size
+says "other files or options: '--resize 40x30', now '--resize 30x40'"
+import 2 "$data/images" none --root "$data/images"
+says 'images: expected a list of lines NAME LABEL, found a directory; --root has the one'
 rm -rf some*
 
 # An image that changed since, or came, is another input, whether or not it was read.

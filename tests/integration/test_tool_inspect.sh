@@ -626,6 +626,8 @@ run 0 compare good halves --batch 10 --top-type bfloat16 --scale 0.501 --toleran
 has '^10 records are the same$'
 run 1 compare good halves --batch 10 --top-type bfloat16 --scale 0.501 --tolerance 0.1
 has 'by up to 0\.[0-9]+$'
+run 1 compare good halves --batch 10 --top-type bfloat16
+has '^all differ: good was read with the options given here; give those of the dump$'
 rm -r halves
 # A top whose file would be taken for a batch's of another top.
 cat >net <<END

@@ -136,6 +136,20 @@ START_TEST(a_token_that_is_too_short_gives_nothing)
 }
 END_TEST
 
+START_TEST(what_is_shorter_than_any_token_is_none)
+{
+    leat_token token;
+    leat_token_init(&token);
+    for (size_t letters = 0; letters < 6; letters++) {
+        char text[8] = "xyz456";
+        text[letters] = 0;
+        ck_assert_int_eq(leat_token_parse(&token, text), LEAT_EINVAL);
+        ck_assert_str_eq(leat_last_error(), "not a resume token: too short");
+    }
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(damage_to_any_letter_is_noticed)
 {
     /* All three ways in which the last letters can be filled. */
@@ -236,6 +250,7 @@ int main(void)
     tcase_add_test(tcase, the_text_follows_what_is_put);
     tcase_add_test(tcase, nothing_can_be_put_and_taken);
     tcase_add_test(tcase, a_token_that_is_too_short_gives_nothing);
+    tcase_add_test(tcase, what_is_shorter_than_any_token_is_none);
     tcase_add_test(tcase, damage_to_any_letter_is_noticed);
     tcase_add_test(tcase, a_token_cut_short_or_drawn_out_is_noticed);
     tcase_add_test(tcase, junk_is_refused);

@@ -31,7 +31,7 @@
     X(tops, OTHER, NONE, .help = "names of the tops")                          \
     X(device, TEXT, NONE, .initial = "cpu", .help = "where batches end")       \
     X(phase, WORD, NONE, .words = "TRAIN|TEST", .initial = "TRAIN",            \
-      .argument = "phase", .help = "the phase, which --net needs (TRAIN)")     \
+      .argument = "phase", .help = "the phase; without --net TRAIN")            \
     X(level, INT, NONE, .least = INT_MIN, .most = INT_MAX, .initial = "0",     \
       .argument = "level", .value = "N",                                       \
       .help = "the level of the net's state (0)")                              \

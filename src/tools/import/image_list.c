@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -194,9 +195,17 @@ int image_list_open(struct image_list **out, const char *path, int labels)
 {
     bool standard = !strcmp(path, "-");
     int fd = STDIN_FILENO;
+    struct stat found;
     int status = standard ? LEAT_OK : input_open(&fd, path);
     if (status)
         return status;
+    if (!fstat(fd, &found) && S_ISDIR(found.st_mode)) {
+        close(fd);
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected a list of lines NAME LABEL, found a "
+                          "directory; --root has the one that names are in",
+                          path);
+    }
     struct image_list *list = calloc(1, sizeof(*list));
     if (list) {
         list->labels = (size_t)labels;
