@@ -151,8 +151,8 @@ static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
     const char *who = "no thread of its own";
     printf("stage %-10s  ", stage->name);
     if (!strcmp(stage->name, "forward")) {
-        printf("the caller: waited %.2f s of %.2f s for a batch, helped in "
-               "%.2f s of these\n",
+        printf("the caller: %.2f s of %.2f s without a batch, in %.2f s of "
+               "these it made one\n",
                stage->blocked_empty, had, stats->helped);
         return;
     }
@@ -231,9 +231,14 @@ static void report_cpu(struct report *report, const struct layer_result *result)
     snprintf(all, sizeof(all), "an image, %s in %s", output_time(result->cpu),
              output_time(result->seconds));
     report_allocations(report, result->allocations);
+    bool is_crowded = result->queued > result->cpu / 2;
     const struct figure figures[] = {
         {"cpu_us_per_image", "cpu", REPORT_US, 1e6 * cpu, all},
         {"cpu_seconds", NULL, REPORT_SECONDS, result->cpu, NULL},
+        {"queued_seconds", is_crowded ? "cores were busy" : NULL,
+         REPORT_SECONDS, result->queued,
+         "in which threads could have run: other programs ran, or more threads "
+         "than there are cores"},
         {"peak_rss", "peak resident", REPORT_BYTES, (double)result->peak_rss,
          NULL},
         {0}};

@@ -84,6 +84,17 @@ check 'computing is not counted' holds \
 check 'sleeping takes its time' holds \
     "$(value batches) >= 1 && $(value seconds) / $(value batches) > 0.019"
 
+# Of a core that another program runs on there is half.
+core=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
+taskset -c "$core" bash -c 'while :; do :; done' &
+other=$!
+taskset -c "$core" "$leat" bench layer --reader 'random:100000,shape=3x64x64,dtype=uint8' \
+    --batch 4 --seconds 0.5 >text || failed=1
+kill $other
+wait $other 2>/dev/null
+[ ! -s /proc/self/schedstat ] ||
+    check 'other programs are told of' grep -qE '^cores were busy .* other programs ran' text
+
 # layer: no allocation in the steady state, where something counts them. On a busy
 # machine a worker may decode for the first time, and take memory, when the warm-up is
 # over; so a run counts in which none did.
@@ -201,7 +212,7 @@ check 'the payload is that of the images' holds \
 who="(1 thread, at times the caller's too|2 threads, the caller's among them)"
 check 'who transforms' grep -qE "^stage decode      $who: busy " text
 check 'who reads' grep -qE "^stage reader      the workers, $who: busy " text
-check 'who forwards' grep -qE '^stage forward     the caller: waited .* s for a batch, helped in [0-9.]* s of these$' text
+check 'who forwards' grep -qE '^stage forward     the caller: .* s without a batch, in [0-9.]* s of these it made one$' text
 # shellcheck disable=SC2016
 check 'no stage takes longer than its threads had' awk '/^stage (reader|decode)/ {
     found++
@@ -230,7 +241,7 @@ layer {
 TEXT
 "$leat" bench layer --net net.prototxt --phase TRAIN --seconds 0.1 >text || failed=1
 check 'no help, none told' grep -q '^stage decode      1 thread: busy' text
-check 'nor any seconds of it' grep -qE 'helped in 0\.00 s of these$' text
+check 'nor any seconds of it' grep -qE 'in 0\.00 s of these it made one$' text
 
 # One word and the sentence, which names the same; a caller that computes is served.
 "$leat" bench layer --reader lmdb:raw --batch 4 --seconds 0.1 --sleep-ms 20 --json \

@@ -2,7 +2,9 @@
 
 #include "base/thread.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -38,6 +40,34 @@ double bench_cpu_seconds(void)
     getrusage(RUSAGE_SELF, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* /proc/TASK/schedstat: nanoseconds that it ran, those that it was ready, and
+   its turns. */
+static double queued_of(const char *task)
+{
+    char path[300];
+    double queued = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", task);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%*f %lf", &queued) != 1)
+        queued = 0;
+    fclose(file); /* only read from */
+    return 1e-9 * queued;
+}
+
+double bench_queued_seconds(void)
+{
+    double queued = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; tasks && (task = readdir(tasks));)
+        if (task->d_name[0] != '.')
+            queued += queued_of(task->d_name);
+    if (tasks)
+        closedir(tasks);
+    return queued;
 }
 
 int64_t bench_allocations(void)

@@ -24,6 +24,12 @@ double bench_share(double part, double whole);
 double bench_cpu_seconds(void);
 
 /*
+ * Seconds in which the threads that there are now were ready to run but had no
+ * core; 0 where the kernel does not tell.
+ */
+double bench_queued_seconds(void);
+
+/*
  * Calls of malloc and its kin so far, where benchmarks/allocation_count.c is
  * preloaded; else -1.
  */

@@ -189,8 +189,8 @@ static void run_slice(struct layer_group *group,
     int64_t samples = result->samples;
     read_stats(group, readings, false);
     int64_t allocations = bench_allocations();
-    double cpu = bench_cpu_seconds(), start = leat__clock_seconds(),
-           now = start;
+    double cpu = bench_cpu_seconds(), queued = bench_queued_seconds();
+    double start = leat__clock_seconds(), now = start;
     while (now - start < LIMIT_SLICE && !result->ended && !interrupt_check()) {
         take_step(group, now, options, result);
         result->cpu -= consume(options);
@@ -202,6 +202,7 @@ static void run_slice(struct layer_group *group,
         now = leat__clock_seconds();
     result->allocations += bench_allocations() - allocations;
     result->cpu += bench_cpu_seconds() - cpu;
+    result->queued += bench_queued_seconds() - queued;
     result->seconds += now - start;
     keep_slice(result, result->samples - samples, now - start);
     read_stats(group, readings, true);

@@ -60,7 +60,8 @@ struct layer_result {
     int64_t samples;
     double payload; /* bytes of the records in these samples */
     int64_t allocations;
-    double cpu; /* seconds, the caller's computing left out */
+    double cpu;    /* seconds, the caller's computing left out */
+    double queued; /* seconds in which threads were ready but had no core */
     double slice[LAYER_SLICES_KEPT]; /* images a second */
     int64_t slices;
     struct latency waits; /* of each forward */
