@@ -154,6 +154,11 @@ int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out)
     return leat__syncedmem_overwrite(&blob->mem, side, out);
 }
 
+int leat__blob_await(const leat_blob *blob, leat_stream stream)
+{
+    return leat__syncedmem_await(&blob->mem, stream);
+}
+
 void leat__blob_set_written(leat_blob *blob, leat__fence *written)
 {
     leat__syncedmem_set_written(&blob->mem, written);

@@ -20,6 +20,9 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
  */
 int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out);
 
+/* leat__syncedmem_await of the contents. */
+int leat__blob_await(const leat_blob *blob, leat_stream stream);
+
 /* The device overwrites the contents until `written` (shared; NULL: no more).
  */
 void leat__blob_set_written(leat_blob *blob, leat__fence *written);

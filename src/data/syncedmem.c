@@ -233,6 +233,14 @@ void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence)
     mem->written = fence;
 }
 
+int leat__syncedmem_await(const leat__syncedmem *mem, leat_stream stream)
+{
+    const leat__fence *fence = mem->written;
+    return fence ? fence->device->ops->stream_wait(fence->device, stream,
+                                                   fence->event)
+                 : LEAT_OK;
+}
+
 static int refuse_foreign(const leat__slab *slab)
 {
     return leat_error(LEAT_ESTATE,
@@ -264,8 +272,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
     int status = device->ops->stream_create(device, &stream);
     if (status)
         return status;
-    if (mem->written)
-        status = device->ops->stream_wait(device, stream, mem->written->event);
+    status = leat__syncedmem_await(mem, stream);
     if (!status && direction == LEAT_COPY_TO_DEVICE)
         status = device->ops->copy(device, memory, host, mem->bytes, direction,
                                    stream);

@@ -104,6 +104,10 @@ void leat__syncedmem_clear(leat__syncedmem *mem);
  */
 void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence);
 
+/* What is enqueued on `stream` from now on comes after the device's writes.
+   Errors: LEAT_EDEVICE. */
+int leat__syncedmem_await(const leat__syncedmem *mem, leat_stream stream);
+
 /*
  * That side of the memory, copied first if necessary, after the device's writes
  * to it; NULL on error, LEAT_ESTATE if the slab is foreign and its host side

@@ -240,8 +240,11 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
     bool host = stream == LEAT_HOST;
     if (host)
         stream = device_copy(layer)->copies;
-    status = device->ops->copy(device, to, device_top(batch, i, at.offset),
-                               bytes, LEAT_COPY_ON_DEVICE, stream);
+    /* A batch before may still be copied there on another stream. */
+    status = leat__blob_await(blob, stream);
+    if (!status)
+        status = device->ops->copy(device, to, device_top(batch, i, at.offset),
+                                   bytes, LEAT_COPY_ON_DEVICE, stream);
     if (!status && host)
         status = leat__device_copy_synchronize(device_copy(layer));
     /* Recorded with the last copy. */

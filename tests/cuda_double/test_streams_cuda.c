@@ -147,6 +147,23 @@ static cudaStream_t make_foreign_stream(int is_own_context)
     return stream;
 }
 
+/* Nobody reads the first batch, so no stream has to wait for that; its copy is
+   still to run when the next one's is over. */
+START_TEST(a_batch_that_nobody_read_does_not_come_after_the_next)
+{
+    stage_options.top_mode = LEAT_TOP_COPY;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    stage_forward(&fixture, stage_stream[1]);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[1]), cudaSuccess);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    for (int i = 0; i < STAGE_BATCH; i++)
+        ck_assert_double_eq((double)layer_fixture_label(&fixture, i),
+                            1000 + STAGE_BATCH + i);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 START_TEST(a_stream_of_another_device_or_context_is_refused_by_name)
 {
     const char *name = _i ? "context of your own" : "cuda:1";
@@ -215,6 +232,8 @@ int main(void)
                    a_threads_own_stream_is_refused_where_it_would_be_kept);
     tcase_add_test(tcase, the_default_stream_of_a_thread_is_no_common_one);
     tcase_add_test(tcase, a_stream_that_was_copied_on_may_be_destroyed);
+    tcase_add_test(tcase,
+                   a_batch_that_nobody_read_does_not_come_after_the_next);
     tcase_add_loop_test(
         tcase, a_stream_of_another_device_or_context_is_refused_by_name, 0, 2);
     tcase_add_test(tcase, a_stream_of_a_green_context_will_do);
