@@ -188,8 +188,9 @@ static void run_slice(struct layer_group *group,
     memset(readings, 0, sizeof(readings));
     int64_t samples = result->samples;
     read_stats(group, readings, false);
+    double queued = bench_queued_seconds(); /* which allocates */
     int64_t allocations = bench_allocations();
-    double cpu = bench_cpu_seconds(), queued = bench_queued_seconds();
+    double cpu = bench_cpu_seconds();
     double start = leat__clock_seconds(), now = start;
     while (now - start < LIMIT_SLICE && !result->ended && !interrupt_check()) {
         take_step(group, now, options, result);
