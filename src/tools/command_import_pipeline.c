@@ -268,6 +268,8 @@ static void open_pipeline(struct pipeline_import *import, const char *text)
     add_arguments(import);
     if (leat_reader_count(import->reader, &import->importer.count))
         import->importer.count = -1;
+    if (import->importer.count == LEAT_ENDLESS)
+        message_fail("the pipeline has no end: add | take:N");
 }
 
 int command_import_pipeline(int argc, char **argv)

@@ -187,6 +187,7 @@ cmp jpegs/data.mdb again/data.mdb || fail "a pipeline gives other images"
 "$leat" import pipeline lmdb:none empty | grep -q ' 0 records' || fail "a pipeline of nothing"
 refuses 2 'nowhere' "$leat" import pipeline lmdb:nowhere made
 refuses 2 'nonesuch' "$leat" import pipeline nonesuch:x made
+refuses 2 'has no end' timeout 10 "$leat" import pipeline 'lmdb:plain | repeat' made
 refuses 64 'arguments are missing' "$leat" import pipeline lmdb:plain
 
 # The real files give what Caffe's convert_mnist_data made of them.
