@@ -4,9 +4,10 @@
  *
  * `path` has `n` texts, at least one, whose files are read as one, in their
  * order: a path; a pattern with * ? or [, whose files are sorted by bytes;
- * `@LIST`, a file with a path on each line; `-`, standard input. What a pattern
- * finds or a list has is a file whatever its name. They are copied, and
- * relative to the working directory at open. Nothing is opened yet.
+ * `@LIST`, a file with a path on each line; `-`, standard input, in a list too.
+ * What a pattern finds is a file whatever its name, and so is `@x` in a list.
+ * They are copied, and relative to the working directory at open. Nothing is
+ * opened yet.
  *
  * Plain files are mapped: they have a count, are read in any order, and views
  * of them live as long as the reader. Compressed files, pipes and standard

@@ -49,13 +49,11 @@ static int add_path(leat__file_list *list, const char *folder, const char *path,
     return LEAT_OK;
 }
 
-/* A file's name: what would be no path as the text of a reader has ./ before
- * it.
- */
+/* A file's name; one that would be a list as the text of a reader has ./ before
+ * it. */
 static int add_name(leat__file_list *list, const char *name, size_t size)
 {
-    bool is_path = name[0] != '@' && !(size == 1 && name[0] == '-');
-    return add_path(list, is_path ? "" : "./", name, size);
+    return add_path(list, name[0] == '@' ? "./" : "", name, size);
 }
 
 int leat__file_list_parse(leat__file_list *list, const char *name,
@@ -99,6 +97,14 @@ static int add_list(leat__file_list *list, const char *path)
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Nor is a match standard input, as - is. */
+static int add_match(leat__file_list *list, const char *match)
+{
+    if (strcmp(match, "-") == 0)
+        match = "./-";
+    return add_name(list, match, strlen(match));
 }
 
 /* Why a file could not be looked at that may match; 0: all could. */
@@ -167,7 +173,7 @@ static int add_matches(leat__file_list *list, const char *pattern)
     if (!status)
         qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), compare);
     for (size_t i = 0; !status && i < found.gl_pathc; i++)
-        status = add_name(list, found.gl_pathv[i], strlen(found.gl_pathv[i]));
+        status = add_match(list, found.gl_pathv[i]);
     globfree(&found);
     return status;
 }

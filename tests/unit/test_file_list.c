@@ -148,7 +148,7 @@ START_TEST(a_list_has_a_path_in_each_line)
     write_file("list", "one\r\n\ntwo words\n*.txt\n@list\n-\n--\nlast");
     ck_assert_int_eq(leat__file_list_add(&list, "@list"), LEAT_OK);
     check_list(7, (const char *const[]){"one", "two words", "*.txt", "./@list",
-                                        "./-", "--", "last"});
+                                        "-", "--", "last"});
 }
 END_TEST
 
