@@ -74,14 +74,14 @@ LEAT_API int leat_reader_fields(leat_reader *reader,
 
 /**
  * Goes to `position`. Index 0 always works, unless the reader has a single pass
- * (LEAT_EUNSUPPORTED); another one does where the reader can seek, else it is
- * LEAT_EUNSUPPORTED: index 0 and leat_reader_skip lead there. Clears sticky
- * errors, but does not undo cancel. `mark`, if not NULL, has what
- * leat_reader_mark (leat/ext/reader.h) appended there, from its cursor on.
- * Errors: LEAT_EINVAL for an index out of range, and those of leat_reader_next
- * but LEAT_EDATA; LEAT_END for a mark beyond the end. Where they may have left
- * the reader elsewhere they are sticky, until a seek succeeds.
- * Thread safety: one caller at a time.
+ * (LEAT_EUNSUPPORTED, except for that of epoch 0 until it is read); another one
+ * does where the reader can seek, else it is LEAT_EUNSUPPORTED: index 0 and
+ * leat_reader_skip lead there. Clears sticky errors, but does not undo cancel.
+ * `mark`, if not NULL, has what leat_reader_mark (leat/ext/reader.h) appended
+ * there, from its cursor on. Errors: LEAT_EINVAL for an index out of range, and
+ * those of leat_reader_next but LEAT_EDATA; LEAT_END for a mark beyond the end.
+ * Where they may have left the reader elsewhere they are sticky, until a seek
+ * succeeds. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_seek(leat_reader *reader, leat_position position,
                               leat_token *mark);

@@ -434,9 +434,13 @@ START_TEST(without_reset_there_is_one_epoch)
 {
     callbacks.reset = NULL;
     leat_reader *reader = begin();
-    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
-                     LEAT_EUNSUPPORTED);
+    const leat_position first = {0, 0}, later = {0, 1}, second = {1, 0};
+    /* Until it is read it is at its beginning. */
+    ck_assert_int_eq(leat_reader_seek(reader, second, NULL), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_seek(reader, later, NULL), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_seek(reader, first, NULL), LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, first, NULL), LEAT_EUNSUPPORTED);
     end(reader);
 }
 END_TEST

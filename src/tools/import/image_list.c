@@ -201,7 +201,7 @@ int image_list_open(struct image_list **out, const char *path, int labels)
         return status;
     if (!fstat(fd, &found) && S_ISDIR(found.st_mode)) {
         close(fd);
-        return leat_error(LEAT_EFORMAT,
+        return leat_error(LEAT_EIO,
                           "%s: expected a list of lines NAME LABEL, found a "
                           "directory; --root has the one that names are in",
                           path);
