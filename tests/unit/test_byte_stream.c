@@ -400,6 +400,41 @@ int __wrap_poll(struct pollfd *on, nfds_t n, int timeout)
     return __real_poll(on, n, timeout);
 }
 
+static leat__byte_source *empty; /* cancelled by the second look at it */
+static int looks;
+
+ssize_t __real_pread(int fd, void *bytes, size_t size, off_t from);
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t from);
+
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t from)
+{
+    if (!empty || fd != empty->fd)
+        return __real_pread(fd, bytes, size, from);
+    if (++looks == 2)
+        leat__byte_source_cancel(empty);
+    errno = EAGAIN;
+    return -1;
+}
+
+/* As /proc/kmsg and files of FUSE may, which are regular. */
+START_TEST(cancel_ends_the_wait_for_a_regular_file_that_has_nothing_yet)
+{
+    leat__byte_source source;
+    char byte;
+    size_t got;
+    write_file("x", 1);
+    leat__byte_source_init(&source, NULL);
+    ck_assert_int_eq(leat__byte_source_open(&source, path), LEAT_OK);
+    empty = &source;
+    looks = 0;
+    ck_assert_int_eq(leat__byte_source_read(&source, &byte, 1, &got),
+                     LEAT_ECANCELLED);
+    ck_assert_int_eq(looks, 2);
+    empty = NULL;
+    leat__byte_source_finish(&source);
+}
+END_TEST
+
 /* Standard input is read in its own mode, in which cancel wakes no read. */
 START_TEST(a_signal_does_not_end_the_wait_for_standard_input)
 {
@@ -503,6 +538,8 @@ int main(void)
     tcase_add_loop_test(tests, reads_and_skips_agree_with_windows, 0, 3);
     tcase_add_test(tests, a_named_pipe_is_waited_for);
     tcase_add_test(tests, cancel_wakes_a_read_of_a_pipe);
+    tcase_add_test(
+        tests, cancel_ends_the_wait_for_a_regular_file_that_has_nothing_yet);
     tcase_add_loop_test(tests, cancel_in_a_forked_child_wakes_the_child_alone,
                         0, 2);
     tcase_add_test(tests, a_signal_does_not_end_the_wait_for_standard_input);

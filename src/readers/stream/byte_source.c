@@ -4,7 +4,8 @@
  * One caller at a time opens and reads. Only cancel comes from other threads:
  * it sets `cancelled`, then writes to `wake` if that is there. A reader that is
  * about to wait makes `wake` first and looks at `cancelled` after, so that one
- * of the two sees the other's. Regular files are not waited for.
+ * of the two sees the other's. Regular files are not waited for, but where one
+ * of /proc or of FUSE has nothing yet.
  *
  * A forked child shares its parent's eventfd: it writes nothing to that, and
  * makes one of its own before it waits. `generation` is written after `wake`.
@@ -234,14 +235,16 @@ int leat__byte_source_read(leat__byte_source *source, void *out, size_t n,
                            size_t *got)
 {
     ssize_t more;
+    bool waits = !source->is_regular;
     *got = 0;
     if (atomic_load(&source->cancelled))
         return cancelled(source);
     do {
-        int status = source->is_regular ? LEAT_OK : await(source);
+        int status = waits ? await(source) : LEAT_OK;
         if (status)
             return status;
         more = read_some(source, out, n);
+        waits |= more < 0 && errno == EAGAIN;
     } while (more < 0 && (errno == EINTR || errno == EAGAIN));
     if (more < 0)
         return failed(source, errno);
