@@ -29,6 +29,16 @@ static bool keep_list(int fd, const char *replaced)
            (fremovexattr(fd, LIST) == 0 || has_no_list(errno));
 }
 
+bool leat__file_is_for_all(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found))
+        return errno == ENOENT;
+    mode_t all = S_ISDIR(found.st_mode) ? 0555 : 0444;
+    return (found.st_mode & all) == all && lgetxattr(path, LIST, NULL, 0) < 0 &&
+           has_no_list(errno);
+}
+
 mode_t leat__file_first_mode(const char *replaced)
 {
     struct stat old;

@@ -2,7 +2,13 @@
 #ifndef LEAT_BASE_FILE_ACCESS_H
 #define LEAT_BASE_FILE_ACCESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
+
+/* Whether all users may read the file, or list and enter the directory, at
+ * `path`, as far as its own access says; also where there is none. A list may
+ * deny that to some. */
+bool leat__file_is_for_all(const char *path);
 
 /* The permissions that a file is created with: where it is to replace another,
  * nobody may open it before leat__file_keep_access has given it its own. */

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { FORKS = 500 };
@@ -345,6 +346,45 @@ START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
         snprintf(command, sizeof(command), "rm -r %s", cache_path);
         ck_assert_int_eq(system(command), 0);
     }
+}
+END_TEST
+
+/* Of the owner, user 1234, the group, the mask and all. */
+static int deny_user(const char *name)
+{
+    static const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, permissions;
+            uint32_t id;
+        } entry[5];
+    } list = {2,
+              {{1, 7, UINT32_MAX},
+               {2, 0, 1234},
+               {4, 5, UINT32_MAX},
+               {0x10, 5, UINT32_MAX},
+               {0x20, 5, UINT32_MAX}}};
+    return setxattr(name, "system.posix_acl_access", &list, sizeof(list), 0);
+}
+
+START_TEST(a_user_whom_a_list_denies_the_directory_cannot_read_it_meanwhile)
+{
+    struct stat found;
+    char partial[128];
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    ck_assert_int_eq(mkdir(cache_path, 0755), 0);
+    if (deny_user(cache_path)) {
+        fprintf(stderr, "skipped: no access control lists in %s\n", cache_root);
+        return;
+    }
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    ck_assert_int_eq(stat(partial, &found), 0);
+    ck_assert_uint_eq(found.st_mode & 077, 0);
+    read_some(reader, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert_int_gt(getxattr(cache_path, "system.posix_acl_access", NULL, 0),
+                     0);
+    ck_assert(cache_is_there("/index"));
 }
 END_TEST
 
@@ -780,6 +820,9 @@ int main(void)
     tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
     tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
     tcase_add_test(tcase, so_is_a_mount_point);
+    tcase_add_test(
+        tcase,
+        a_user_whom_a_list_denies_the_directory_cannot_read_it_meanwhile);
     tcase_add_test(tcase,
                    it_has_the_access_of_the_empty_directory_that_it_replaces);
     tcase_add_test(tcase, one_that_cannot_be_begun_leaves_nothing);

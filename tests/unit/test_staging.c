@@ -442,13 +442,16 @@ END_TEST
 START_TEST(what_replaces_a_private_database_is_private_while_it_is_made)
 {
     static const struct {
-        mode_t of_data, of_others;
-    } cases[] = {{0600, 0}, {0640, 0}, {0604, 0}, {0644, 055}, {0444, 055}};
+        mode_t of_target, of_data, of_others;
+    } cases[] = {{0755, 0600, 0}, {0755, 0640, 0},   {0755, 0604, 0},
+                 {0700, 0644, 0}, {0750, 0644, 0},   {0711, 0644, 0},
+                 {0744, 0644, 0}, {0755, 0644, 055}, {0777, 0444, 055}};
     mode_t mask = umask(022);
     make_database(path, "old");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct staging_options options = options_of(1);
         struct stat found;
+        ck_assert_int_eq(chmod(path, cases[i].of_target), 0);
         ck_assert_int_eq(chmod(beside("/data.mdb"), cases[i].of_data), 0);
         struct staging staging = open_staging(&options);
         ck_assert_int_eq(stat(beside(".leat-part"), &found), 0);

@@ -141,14 +141,25 @@ static int check_entries(const leat__cache_partial *partial)
                                                   : LEAT_OK;
 }
 
+/* Of what has the cache's own name, in the directory that is open. */
+static int find_place(leat__cache_path out, const leat__cache_partial *partial)
+{
+    leat__cache_path parent;
+    snprintf(parent, sizeof(parent), "/proc/self/fd/%d/", partial->parent_fd);
+    return leat__cache_join(out, parent, name_of(partial));
+}
+
 /* Of the directory that is made: this user's alone where it is to replace one
  * that is not for all. */
 static mode_t find_mode(const leat__cache_partial *partial)
 {
+    leat__cache_path replaced;
     struct stat found;
-    return !fstatat(partial->parent_fd, name_of(partial), &found,
-                    AT_SYMLINK_NOFOLLOW) &&
-                   (found.st_mode & 0555) != 0555
+    if (fstatat(partial->parent_fd, name_of(partial), &found,
+                AT_SYMLINK_NOFOLLOW))
+        return 0777;
+    return (found.st_mode & 0555) != 0555 || find_place(replaced, partial) ||
+                   !leat__file_is_for_all(replaced)
                ? 0700
                : 0777;
 }
@@ -315,13 +326,12 @@ static int sync_directory(int at, const char *path)
 /* It takes the place of an empty directory, whose access the user chose. */
 static int keep_access(const leat__cache_partial *partial)
 {
-    leat__cache_path place, replaced;
+    leat__cache_path replaced;
     struct stat found;
     if (fstatat(partial->parent_fd, name_of(partial), &found,
                 AT_SYMLINK_NOFOLLOW))
         return LEAT_OK;
-    snprintf(place, sizeof(place), "/proc/self/fd/%d/", partial->parent_fd);
-    int status = leat__cache_join(replaced, place, name_of(partial));
+    int status = find_place(replaced, partial);
     if (status)
         return status;
     int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,13 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-mode_t staged_access_directory(const char *data)
+mode_t staged_access_directory(const char *target, const char *data)
 {
-    struct stat old;
-    return lstat(data, &old) || !S_ISREG(old.st_mode) ||
-                   (old.st_mode & 0444) == 0444
-               ? 0777
-               : 0700;
+    return leat__file_is_for_all(target) && leat__file_is_for_all(data) ? 0777
+                                                                        : 0700;
 }
 
 int staged_access_resume(int directory, const char *name, const char *path)

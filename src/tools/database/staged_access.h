@@ -8,8 +8,9 @@
 #include <sys/types.h>
 
 /* The permissions of the directory in which a file is made that replaces
- * `data`: this user's alone, unless all could read that. */
-mode_t staged_access_directory(const char *data);
+ * `data` of the database `target`: this user's alone, unless all could read
+ * that. */
+mode_t staged_access_directory(const char *target, const char *data);
 
 /* Lets the file `name` in a directory be written to again: a run that was
  * stopped before its last rename may have taken that permission from it. `path`

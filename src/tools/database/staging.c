@@ -266,7 +266,8 @@ static int check_entries(const struct staging *staging)
 
 static int lock(struct staging *staging)
 {
-    bool made = !mkdir(staging->path, staged_access_directory(staging->data));
+    mode_t mode = staged_access_directory(staging->target, staging->data);
+    bool made = !mkdir(staging->path, mode);
     if (!made && errno != EEXIST) {
         const char *slash = strrchr(staging->target, '/');
         return leat_error(
