@@ -382,6 +382,23 @@ START_TEST(a_setup_that_fails_leaves_no_empty_file)
 }
 END_TEST
 
+START_TEST(a_setup_that_fails_leaves_a_link_to_nothing_as_it_was)
+{
+    layer_fixture fixture;
+    struct stat found;
+    char target[sizeof(path) + 8];
+    snprintf(target, sizeof(target), "%s-target", path);
+    ck_assert_int_eq(symlink(target, path), 0);
+    options.bad_record_file = path;
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EDATA);
+    layer_fixture_close(&fixture);
+    ck_assert_int_eq(access(target, F_OK), -1);
+    ck_assert(lstat(path, &found) == 0 && S_ISLNK(found.st_mode));
+}
+END_TEST
+
 START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
 {
     layer_fixture fixture;
@@ -465,6 +482,8 @@ int main(void)
     tcase_add_test(tcase,
                    a_text_that_lists_no_records_is_refused_and_left_as_it_is);
     tcase_add_test(tcase, a_setup_that_fails_leaves_no_empty_file);
+    tcase_add_test(tcase,
+                   a_setup_that_fails_leaves_a_link_to_nothing_as_it_was);
     tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);
     tcase_add_test(tcase, a_setup_that_failed_may_come_again);
     tcase_add_test(tcase, options_that_contradict_themselves_are_refused);

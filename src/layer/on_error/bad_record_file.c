@@ -30,10 +30,8 @@
 /* Lines are read so many bytes at a time; a longer one is none of leat's. */
 #define BUFFER_BYTES ((size_t)64 << 10)
 
-/*
- * Only the beginning distinguishes text from other files: a crash may leave
- * zeros where lines were appended.
- */
+/* Only the beginning distinguishes text from other files: a crash may leave
+ * zeros where lines were appended. */
 enum { PROBE_BYTES = 16 };
 
 /* How often the lock is tried, and nanoseconds between: a second in all. */
@@ -142,10 +140,8 @@ static int take_lines(leat__bad_record_file *file, size_t size, size_t *taken)
     return LEAT_OK;
 }
 
-/*
- * Reads the lines appended since, also by others, and whether the last is
- * whole.
- */
+/* Reads the lines appended since, also by others, and whether the last is
+ * whole. */
 static int catch_up(leat__bad_record_file *file)
 {
     struct stat about;
@@ -175,11 +171,9 @@ static int catch_up(leat__bad_record_file *file)
     return LEAT_OK;
 }
 
-/*
- * Lines of leat's hold no other control characters than tabs; other programs'
+/* Lines of leat's hold no other control characters than tabs; other programs'
  * lines before them may be any text. Databases, pictures and means begin with
- * some.
- */
+ * some. */
 static bool is_text(const unsigned char *bytes, ssize_t size)
 {
     for (ssize_t i = 0; i < size; i++)
@@ -251,8 +245,10 @@ static int open_or_make(leat__bad_record_file *file)
     file->is_made = fd >= 0;
     if (fd < 0 && errno == EEXIST) /* nor O_CREAT, for fs.protected_regular */
         fd = open(file->path, flags);
-    if (fd < 0 && errno == ENOENT) /* a link to nothing */
+    if (fd < 0 && errno == ENOENT) { /* a link to nothing */
         fd = open(file->path, flags | O_CREAT, 0666);
+        file->is_made = fd >= 0;
+    }
     /* Under another program's lease, which this open has asked to end. */
     return fd < 0 && errno == EWOULDBLOCK
                ? leat__file_open(file->path, O_RDWR | O_APPEND)
@@ -426,11 +422,13 @@ void leat__bad_record_file_discard(leat__bad_record_file *file)
     struct stat about, named;
     if (file->file < 0)
         return;
+    char *name = file->is_made ? realpath(file->path, NULL) : NULL;
     /* What another appends meanwhile stays, as it waits for the lock. */
-    if (file->is_made && lock(file) && !fstat(file->file, &about) &&
-        about.st_size == 0 && !stat(file->path, &named) &&
+    if (name && lock(file) && !fstat(file->file, &about) &&
+        about.st_size == 0 && !lstat(name, &named) &&
         named.st_ino == about.st_ino && named.st_dev == about.st_dev)
-        (void)unlink(file->path);
+        (void)unlink(name);
+    free(name);
     leat__bad_record_file_finish(file);
 }
 
