@@ -10,11 +10,15 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { COUNT = 10, MANY = 200, THREADS = 4 };
 
@@ -644,6 +648,64 @@ START_TEST(samples_of_a_few_bytes_keep_to_the_budget)
 }
 END_TEST
 
+/* Three lines of that letter, under an old time if they are the first. */
+static void write_lines(const char *path, char letter, bool is_first)
+{
+    const struct timespec times[] = {{1000000000, 0}, {1000000000, 0}};
+    FILE *file = fopen(path, is_first ? "w" : "r+");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fprintf(file, "%c1\n%c2\n%c3\n", letter, letter, letter),
+                     9);
+    ck_assert_int_eq(fclose(file), 0);
+    if (is_first)
+        ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Reads an epoch of six lines, in whose midst `path` is written, if not NULL.
+ * What it ends with. */
+static int read_lines(leat_reader *reader, int64_t epoch, const char *path)
+{
+    const leat_position first = {epoch, 0};
+    int status = epoch ? leat_reader_seek(reader, first, NULL) : LEAT_OK;
+    for (int i = 0; !status; i++) {
+        if (i == 2 && path)
+            write_lines(path, 'b', false);
+        status = leat_reader_next(reader, &sample);
+        ck_assert(status || i < 6);
+    }
+    return status;
+}
+
+/* At random and in order. */
+START_TEST(data_that_are_written_while_all_are_kept_are_an_error_afterwards)
+{
+    static const char *const forms[] = {
+        "text:%1$s/x,%1$s/y | cache",
+        "files:%1$s/x,%1$s/y | interleave:(text:{}),cycle=1 | cache"};
+    char folder[] = "/tmp/leat-cache-XXXXXX", path[2][64], text[128];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path[0], sizeof(path[0]), "%s/x", folder);
+    snprintf(path[1], sizeof(path[1]), "%s/y", folder);
+    for (int written = 0; written < 3; written++) {
+        leat_pipeline *pipeline;
+        for (int i = 0; i < 2; i++)
+            write_lines(path[i], 'a', true);
+        snprintf(text, sizeof(text), forms[_i], folder);
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+        leat_reader *reader = open_and_unref(pipeline);
+        ck_assert_int_eq(read_lines(reader, 0, written == 0 ? path[0] : NULL),
+                         LEAT_END);
+        if (written == 1) /* too late to matter */
+            write_lines(path[0], 'b', false);
+        for (int64_t epoch = 1; epoch < 4; epoch++)
+            ck_assert_int_eq(read_lines(reader, epoch, NULL),
+                             written == 0 ? LEAT_EIO : LEAT_END);
+        leat_reader_close(reader);
+    }
+    ck_assert(!unlink(path[0]) && !unlink(path[1]) && !rmdir(folder));
+}
+END_TEST
+
 START_TEST(options_and_text_are_checked_and_equal)
 {
     leat_cache_options options = {.size = sizeof(options), .bytes = 9};
@@ -690,6 +752,9 @@ int main(void)
     tcase_add_test(tcase, an_order_of_epochs_is_that_of_the_first);
     tcase_add_test(tcase, limits_are_checked_at_open);
     tcase_add_loop_test(tcase, samples_of_a_few_bytes_keep_to_the_budget, 0, 2);
+    tcase_add_loop_test(
+        tcase, data_that_are_written_while_all_are_kept_are_an_error_afterwards,
+        0, 2);
     tcase_add_test(tcase, options_and_text_are_checked_and_equal);
     return suite_run(suite);
 }

@@ -17,10 +17,7 @@ static int read_missing(leat__cache_reader *cache, const leat_position at[],
         from[i] = (leat_position){0, at[i].index};
         first[i] = out[i]->nfields;
     }
-    int status = leat__cache_enter(cache, at[0].epoch);
-    if (status)
-        return status;
-    status =
+    int status =
         leat_reader_pull_at(leat__cache_upstream(cache), from, out, n, got);
     for (int i = 0; i < *got; i++) {
         const leat__cache_item item = {.sample = out[i], .first = first[i]};
@@ -40,6 +37,8 @@ int leat__cache_read_at(leat_reader *reader, const leat_position at[],
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
     int status = leat__decorator_check_running(&cache->map.decorator);
+    if (!status && n > 0)
+        status = leat__cache_enter(cache, at[0].epoch);
     n = n < AT_ONCE ? n : AT_ONCE;
     while (!status && *got < n) {
         int first = *got, end = first, some = 0;
@@ -64,7 +63,8 @@ int leat__cache_seek_index(leat_reader *reader, leat_position position,
                            leat_token *mark)
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
-    if (position.index == 0)
+    if (position.index == 0 &&
+        atomic_load(&cache->checked) != LEAT__CACHE_SETTLED)
         atomic_store(&cache->checked, -1);
     return leat__index_map_seek(reader, position, mark);
 }

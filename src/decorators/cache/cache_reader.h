@@ -5,7 +5,7 @@
  * DESIGN. Every epoch is the upstream's epoch 0, wherever a sample is read, so
  * that what comes at a position depends neither on what was kept nor on when.
  * As the upstream reader is not told of another epoch, it is asked in each
- * whether its data were written since.
+ * whether its data were written since, and once more when all is kept.
  *
  * Over random access an array has a pointer to the entry of each index. Any
  * threads read what is missing, and store it by exchanging NULL for their
@@ -77,9 +77,13 @@ typedef struct leat__cache_reader {
     leat_sample passed;   /* scratch: one that skip keeps */
 } leat__cache_reader;
 
+/* In `checked`: all is kept, of data that nobody had written to. */
+#define LEAT__CACHE_SETTLED INT64_MAX
+
 /*
- * Before the upstream reader is read in an epoch: LEAT_EIO if its data were
- * written since they were opened, as what is kept is of those. Any threads.
+ * Before samples are given in an epoch, over random access: LEAT_EIO if the
+ * data were written since they were opened, as what is kept is of those. Any
+ * threads.
  */
 int leat__cache_enter(leat__cache_reader *cache, int64_t epoch);
 

@@ -129,12 +129,21 @@ static void stop_writing(leat__cache_reader *cache, const char *why)
 
 int leat__cache_enter(leat__cache_reader *cache, int64_t epoch)
 {
-    if (atomic_load_explicit(&cache->checked, memory_order_relaxed) >= epoch)
+    if (atomic_load_explicit(&cache->checked, memory_order_relaxed) >= epoch ||
+        atomic_load_explicit(&cache->directory, memory_order_relaxed))
         return LEAT_OK;
     int status = leat_reader_check(leat__cache_upstream(cache));
     if (!status)
         atomic_store_explicit(&cache->checked, epoch, memory_order_relaxed);
     return status;
+}
+
+/* After the last sample that was missing: where the data were written before,
+ * the next epoch finds that. */
+static void settle(leat__cache_reader *cache)
+{
+    if (!leat_reader_check(leat__cache_upstream(cache)))
+        atomic_store(&cache->checked, LEAT__CACHE_SETTLED);
 }
 
 void leat__cache_give_up(leat__cache_reader *cache)
@@ -192,6 +201,9 @@ bool leat__cache_store(leat__cache_reader *cache, int64_t index,
         return false;
     if (atomic_compare_exchange_strong(&cache->entry[index], &none, entry)) {
         leat__counter_add(&cache->samples, 1);
+        if (cache->is_random_access &&
+            leat__counter_get(&cache->samples) == cache->map.count)
+            settle(cache);
         return true;
     }
     atomic_fetch_sub(&cache->used, cost_of(entry->size));

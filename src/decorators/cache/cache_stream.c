@@ -145,6 +145,14 @@ static int take_one(leat__cache_reader *cache, leat_sample *out)
     return status ? leat_error(status, "%s", line) : LEAT_OK;
 }
 
+/* Whether all that was kept is of the data that were opened; what is not is
+ * found by the next seek. */
+static bool is_settled(leat__cache_reader *cache)
+{
+    return cache->writer ? leat__cache_complete(cache)
+                         : !leat_reader_check(leat__cache_upstream(cache));
+}
+
 /* What comes after all that is kept. */
 static int read_on(leat__cache_reader *cache, leat_sample *const out[], int n,
                    int *got)
@@ -154,8 +162,7 @@ static int read_on(leat__cache_reader *cache, leat_sample *const out[], int n,
     if (is_next_kept(cache)) {
         status = take_one(cache, out[*got]);
         some = !status;
-        cache->is_whole = status == LEAT_END &&
-                          (!cache->writer || leat__cache_complete(cache));
+        cache->is_whole = status == LEAT_END && is_settled(cache);
         if (cache->is_whole)
             cache->kept = cache->taken;
     } else {
