@@ -2,9 +2,11 @@
  * DESIGN
  *
  * Handlers of pthread_atfork are registered under `once`. In each child, while
- * it has a single thread, one counts the generation and resets the mutexes that
- * were announced. Their list only grows, by compare and exchange, so it needs
- * no lock, and a child sees each entry whole or not at all.
+ * it has a single thread, one counts the generation, resets the mutexes that
+ * were announced, and calls the functions that were. It is registered before
+ * the application's, which may then use leat in the child. Both lists only
+ * grow, by compare and exchange, so they need no lock, and a child sees each
+ * entry whole or not at all.
  *
  * A thread has `held` while it forks, and while no other may. No lock is taken
  * within it, and no signal handler runs in that thread, which might fork.
@@ -20,11 +22,17 @@
 /* The logger's lock, and those of the registries. */
 enum { LOCKS_MAX = 8 };
 
+/* Those of LMDB, caches and workspaces. */
+enum { FUNCTIONS_MAX = 4 };
+
 static atomic_uint generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool registered; /* written once, under `once` */
 
+typedef void child_function(void);
+
 static _Atomic(pthread_mutex_t *) locks[LOCKS_MAX];
+static _Atomic(child_function *) functions[FUNCTIONS_MAX];
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static sigset_t before; /* the holder's signal mask; protected by held */
@@ -38,6 +46,11 @@ static void begin_child(void)
         pthread_mutex_t *lock = atomic_load(&locks[i]);
         if (lock)
             *lock = unlocked;
+    }
+    for (int i = 0; i < FUNCTIONS_MAX; i++) {
+        child_function *function = atomic_load(&functions[i]);
+        if (function)
+            function();
     }
 }
 
@@ -102,4 +115,15 @@ void leat__fork_reset_mutex(pthread_mutex_t *lock)
             return;
     }
     assert(!"there is room for every lock");
+}
+
+void leat__fork_call_in_child(void (*function)(void))
+{
+    for (int i = 0; i < FUNCTIONS_MAX; i++) {
+        child_function *there = NULL;
+        if (atomic_compare_exchange_strong(&functions[i], &there, function) ||
+            there == function)
+            return;
+    }
+    assert(!"there is room for every function");
 }

@@ -34,4 +34,12 @@ void leat__fork_release(void);
  */
 void leat__fork_reset_mutex(pthread_mutex_t *lock);
 
+/*
+ * Calls `function` in every child forked from now on, while that has a single
+ * thread, and before handlers of the application, which may use leat. May be
+ * called repeatedly, for at most FUNCTIONS_MAX functions, after
+ * leat__fork_watch().
+ */
+void leat__fork_call_in_child(void (*function)(void));
+
 #endif

@@ -23,9 +23,6 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_watching; /* written once, under `once` */
-
 struct leat_workspace {
     atomic_int references;
     /* Guarded by lock; whole at any moment. */
@@ -40,11 +37,6 @@ static void forget_parent(void)
 {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     opened = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-}
-
-static void watch_forks(void)
-{
-    is_watching = pthread_atfork(NULL, NULL, forget_parent) == 0;
 }
 
 int leat_workspace_create(leat_workspace **out)
@@ -214,14 +206,12 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
     leat_workspace *workspace = (void *)(uintptr_t)leat_args_object(open->args);
     if (!workspace)
         workspace = &process_workspace;
-    pthread_once(&once, watch_forks);
-    if (leat__fork_watch())
-        return LEAT_ENOMEM;
-    if (!is_watching)
-        return leat_error(LEAT_ENOMEM, "forks cannot be watched");
+    int status = leat__fork_watch();
+    if (status)
+        return status;
+    leat__fork_call_in_child(forget_parent);
     pthread_mutex_lock(&lock);
     leat__shared_reader *shared = find_opened(workspace, open, name);
-    int status;
     if (shared)
         status = join(shared, open);
     else if (open->nupstream > 0)

@@ -550,6 +550,37 @@ START_TEST(a_childs_reader_has_a_slot_of_its_own)
 }
 END_TEST
 
+static leat_reader *of_handler;
+
+static void open_in_handler(void)
+{
+    of_handler = images_open(directory);
+}
+
+static void keep_of_handler(const char *path)
+{
+    (void)path;
+    ck_assert_ptr_nonnull(of_handler);
+    expect_whole(of_handler);
+}
+
+/* Registered before leat has opened a database. */
+START_TEST(the_applications_handler_opens_in_the_child)
+{
+    ck_assert_int_eq(pthread_atfork(NULL, NULL, open_in_handler), 0);
+    inherited = images_open(directory);
+    other_process child = other_process_start(keep_of_handler, directory);
+    pid_t counter = fork();
+    if (counter == 0) {
+        leat_reader_close(of_handler);
+        expect_two_slots(directory);
+    }
+    ck_assert_int_eq(wait_for(counter), 0);
+    other_process_stop(&child);
+    leat_reader_close(inherited);
+}
+END_TEST
+
 /* The child goes on with what it opened when its parent's is closed. */
 START_TEST(a_childs_reader_outlives_its_parents)
 {
@@ -696,6 +727,7 @@ int main(void)
     tcase_add_test(tcase, a_file_that_an_overlay_copies_is_read_as_written);
     tcase_add_test(tcase, a_child_cannot_use_its_parents_reader);
     tcase_add_test(tcase, a_childs_reader_has_a_slot_of_its_own);
+    tcase_add_test(tcase, the_applications_handler_opens_in_the_child);
     tcase_add_test(tcase, a_childs_reader_outlives_its_parents);
     tcase_add_test(tcase, a_child_does_not_keep_its_parents_slot);
     tcase_add_test(tcase, a_child_of_threads_that_open_and_close_can_do_so_too);

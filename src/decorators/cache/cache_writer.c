@@ -40,8 +40,6 @@ struct leat__cache_writer {
     size_t buffer_bytes;
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_watching; /* written once, under `once` */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(leat__cache_writer *) writers;
 
@@ -61,11 +59,6 @@ static void forget_parent(void)
          at = atomic_load(&at->next))
         close_files(at);
     atomic_store(&writers, NULL);
-}
-
-static void watch_forks(void)
-{
-    is_watching = pthread_atfork(NULL, NULL, forget_parent) == 0;
 }
 
 static void list_writer(leat__cache_writer *writer)
@@ -96,11 +89,11 @@ static leat__cache_writer *writer_new(void)
     writer->data_fd = -1;
     leat__cache_partial_init(&writer->partial);
     leat_token_init(&writer->identity);
-    pthread_once(&once, watch_forks);
-    if (!is_watching || leat__fork_watch() || leat__mutex_init(&writer->lock)) {
+    if (leat__fork_watch() || leat__mutex_init(&writer->lock)) {
         leat__free(writer);
         return NULL;
     }
+    leat__fork_call_in_child(forget_parent);
     writer->generation = leat__fork_generation();
     list_writer(writer);
     return writer;

@@ -49,9 +49,6 @@ typedef struct opening {
 static opening *openings; /* protected by list_lock */
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER; /* an entry is gone */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int watch_status; /* written once, under `once` */
-
 /* Those of ancestors: some are in use, so their memory is kept. */
 static leat__lmdb_environment *inherited;
 
@@ -70,12 +67,6 @@ static void forget_parent(void)
         at = next;
     }
     atomic_store(&environments, NULL);
-}
-
-static void watch_forks(void)
-{
-    watch_status =
-        pthread_atfork(NULL, NULL, forget_parent) ? LEAT_ENOMEM : LEAT_OK;
 }
 
 bool leat__lmdb_environment_is_inherited(
@@ -356,11 +347,10 @@ int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
 {
     leat__lmdb_file file;
     int status = leat__fork_watch();
-    pthread_once(&once, watch_forks);
-    if (!status && watch_status)
-        status = leat_error(watch_status, "%s: out of memory", path);
-    if (!status)
+    if (!status) {
+        leat__fork_call_in_child(forget_parent);
         status = leat__lmdb_file_open(&file, path);
+    }
     if (status)
         return status;
     int code = 0;
