@@ -95,8 +95,10 @@ LEAT_API void leat_reader_cancel(leat_reader *reader);
 
 /**
  * Frees the reader and the memory that views of its stable samples point to.
- * Takes NULL. In a forked child, closing a parent's LMDB reader does not affect
- * the parent. Thread safety: one caller, and no other call at the same time.
+ * Takes NULL. In a forked child a parent's reader is left as it is, with its
+ * memory and files, until the child ends: a thread of the parent may have been
+ * inside it at the fork. Thread safety: one caller, and no other call at the
+ * same time.
  */
 LEAT_API void leat_reader_close(leat_reader *reader);
 

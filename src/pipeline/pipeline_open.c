@@ -283,11 +283,13 @@ void leat_reader_close(leat_reader *reader)
 {
     if (!reader)
         return;
-    int cancel = leat__thread_disable_cancel();
     leat_pipeline *pipeline = reader->pipeline;
     struct leat_reader_state *state = reader->state;
     leat__reader_chain *chain = state->figures->chain;
     bool delivers = state->depth == 1;
+    if (delivers && leat__reader_chain_abandon(chain, reader))
+        return;
+    int cancel = leat__thread_disable_cancel();
     leat__reader_chain_detach(reader);
     reader->ops->close(reader);
     destroy_state(state);

@@ -80,6 +80,19 @@ void leat__reader_chain_destroy(leat__reader_chain *chain)
     leat__free(chain);
 }
 
+bool leat__reader_chain_abandon(leat__reader_chain *chain, leat_reader *reader)
+{
+    static _Atomic(leat__reader_chain *) abandoned;
+    if (is_own(chain))
+        return false;
+    chain->abandoned = reader;
+    chain->next_abandoned = atomic_load(&abandoned);
+    while (!atomic_compare_exchange_weak(&abandoned, &chain->next_abandoned,
+                                         chain))
+        ;
+    return true;
+}
+
 static leat_reader_figures *add_locked(leat_reader_figures *owner,
                                        const char *name, int number)
 {

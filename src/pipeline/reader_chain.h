@@ -52,6 +52,9 @@ struct leat__reader_chain {
     /* Changed under lock. */
     atomic_int n;                    /* of reader, how many are in use */
     struct leat_reader_state *first; /* of the readers that report memory */
+    /* In a forked child. */
+    leat_reader *abandoned;
+    leat__reader_chain *next_abandoned;
     leat_reader_figures reader[LEAT_MAX_READER_STATS];
 };
 
@@ -68,6 +71,13 @@ int leat__reader_chain_create(leat__reader_chain **out, const char *name);
 
 /* Frees it after its readers. Takes NULL. */
 void leat__reader_chain_destroy(leat__reader_chain *chain);
+
+/*
+ * Whether the chain is a parent's, in a forked child. `reader` delivers; what a
+ * thread of the parent's may have been changing is then left where it is, and
+ * leak checkers see that it was not forgotten.
+ */
+bool leat__reader_chain_abandon(leat__reader_chain *chain, leat_reader *reader);
 
 /*
  * The figures of a reader that `owner` reads; those of the last path where all

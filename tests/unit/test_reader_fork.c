@@ -118,6 +118,67 @@ static int give_one(void *pass, leat_sample *sample)
     return leat_sample_set(sample, 0, LEAT_INT64, 0, NULL, pass);
 }
 
+static atomic_bool is_inside, may_leave;
+static int closed;
+
+static int wait_inside(void *pass, leat_sample *sample)
+{
+    atomic_store(&is_inside, true);
+    while (!atomic_load(&may_leave))
+        usleep(100);
+    return give_one(pass, sample);
+}
+
+static void note_close(void *pass)
+{
+    (void)pass;
+    closed++;
+}
+
+static void *read_one(void *reader)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    leat_sample_finish(&sample);
+    return NULL;
+}
+
+/* What a thread of the parent's was changing is not freed. */
+START_TEST(a_child_leaves_a_reader_that_a_thread_was_inside_of)
+{
+    static const leat_field_spec field = {.name = "value", .dtype = LEAT_INT64};
+    leat_callbacks callbacks = {.size = sizeof(callbacks)};
+    callbacks.fields = &field;
+    callbacks.nfields = 1;
+    callbacks.next = wait_inside;
+    callbacks.close = note_close;
+    int64_t value = 1;
+    leat_reader *reader;
+    pthread_t thread;
+    int ended;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &value),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_one, reader), 0);
+    while (!atomic_load(&is_inside))
+        usleep(100);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        leat_reader_close(reader);
+        _exit(closed);
+    }
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert_int_eq(ended, 0);
+    atomic_store(&may_leave, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    leat_reader_close(reader);
+    ck_assert_int_eq(closed, 1);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 static void *open_and_close(void *unused)
 {
     leat_reader *reader;
@@ -201,6 +262,7 @@ int main(void)
                         0, TEXTS);
     tcase_add_loop_test(tcase, so_is_a_child_of_a_reader_that_has_not_begun, 0,
                         TEXTS);
+    tcase_add_test(tcase, a_child_leaves_a_reader_that_a_thread_was_inside_of);
     /* A child of a moment in which another thread allocates waits for a lock of
        a sanitizer's. */
     if (!IS_SANITIZED)

@@ -144,7 +144,7 @@ struct leat_reader_ops {
 
     /**
      * Frees the reader and closes its upstream readers. Views of stable samples
-     * become invalid.
+     * become invalid. Not called in a forked child, of a parent's reader.
      */
     void (*close)(leat_reader *reader);
 
