@@ -107,11 +107,11 @@ refuses "random_seed is 8, but the resume token's is 7" --at token --seed 8
 refuses 'another rng' --at token --rng CAFFE
 refuses 'net: exists and is not a resume token' --token net
 # A file that only begins as a token is another's.
-{ cat token && printf '\000another'; } >tail
-cp tail tail.before
-refuses 'tail: not a resume token: it holds a NUL' --at tail
-refuses 'tail: exists and is not a resume token' --token tail
-cmp -s tail tail.before || fail 'a file that is no token is replaced'
+{ cat token && printf '\000another'; } >begun
+cp begun begun.before
+refuses 'begun: not a resume token: it holds a NUL' --at begun
+refuses 'begun: exists and is not a resume token' --token begun
+cmp -s begun begun.before || fail 'a file that is no token is replaced'
 refuses 'db: exists and is not a regular file' --token db
 refuses 'nowhere/token: ' --token nowhere/token
 # Nor does it take the place of what the same command writes.
