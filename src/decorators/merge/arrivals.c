@@ -62,17 +62,12 @@ static int count_readable(const input *input)
     return n < input->at_once ? n : input->at_once;
 }
 
-/* Of the samples that were read. */
-static void note_size(leat__arrivals *arrivals, item *const items[], int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!items[i]->status &&
-            (int64_t)items[i]->buffer_size > arrivals->largest)
-            arrivals->largest = (int64_t)items[i]->buffer_size;
-}
-
-/* Reads into items; the status that ended them is in the last one. */
-static int read_items(input *input, item *const items[], int n, int *filled)
+/*
+ * Reads into items; the status that ended them is in the last one. *largest:
+ * the bytes of the largest buffer, -1 if there was no sample to have one.
+ */
+static int read_items(input *input, item *const items[], int n, int *filled,
+                      int64_t *largest)
 {
     leat_sample *sample[AT_ONCE];
     int got;
@@ -88,8 +83,11 @@ static int read_items(input *input, item *const items[], int n, int *filled)
         *filled = got + 1;
     }
     int64_t bytes = 0;
+    *largest = got > 0 ? 0 : -1;
     for (int i = 0; i < n; i++) {
         size_t size = items[i]->sample.buffer_size;
+        if (size > 0 && (int64_t)size > *largest)
+            *largest = (int64_t)size;
         bytes += (int64_t)size - (int64_t)items[i]->buffer_size;
         items[i]->buffer_size = size;
     }
@@ -123,15 +121,17 @@ static void read_some(input *input, int n)
 {
     leat__arrivals *arrivals = input->arrivals;
     item *items[AT_ONCE] = {NULL};
+    int64_t largest;
     int filled;
     for (int i = 0; i < n; i++)
         items[i] = input->free[--input->nfree];
     arrivals->ninside++;
     pthread_mutex_unlock(&arrivals->lock);
-    int status = read_items(input, items, n, &filled);
+    int status = read_items(input, items, n, &filled, &largest);
     pthread_mutex_lock(&arrivals->lock);
     arrivals->ninside--;
-    note_size(arrivals, items, filled);
+    if (largest > arrivals->largest)
+        arrivals->largest = largest;
     arrive(input, items, n, filled, status);
     if (arrivals->is_pausing && arrivals->ninside == 0)
         pthread_cond_signal(&arrivals->idle);
