@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/shape.h"
 #include "data/cast.h"
+#include "pipeline/arguments.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -14,10 +15,11 @@
 static const char *find_value(const leat_args *args, const char *list,
                               const char *field, bool *is_named)
 {
-    const char *element, *bare = NULL;
+    int n;
+    const char *element = leat__args_elements(args, list, &n), *bare = NULL;
     size_t size = strlen(field);
     *is_named = false;
-    for (int i = 0; (element = leat_args_list(args, list, i)) != NULL; i++) {
+    for (; n > 0; n--, element += strlen(element) + 1) {
         if (!strchr(element, '='))
             bare = element;
         else if (strncmp(element, field, size) == 0 && element[size] == '=') {
@@ -31,8 +33,9 @@ static const char *find_value(const leat_args *args, const char *list,
 static bool is_listed(const leat_args *args, const char *list,
                       const char *field)
 {
-    const char *element;
-    for (int i = 0; (element = leat_args_list(args, list, i)) != NULL; i++)
+    int n;
+    const char *element = leat__args_elements(args, list, &n);
+    for (; n > 0; n--, element += strlen(element) + 1)
         if (strcmp(element, field) == 0)
             return true;
     return false;
@@ -49,9 +52,9 @@ static bool names(const char *element, const char *field)
 static int check_names(const leat__grouping *grouping, const char *list,
                        bool needs_value)
 {
-    const char *element;
-    for (int i = 0; (element = leat_args_list(grouping->args, list, i)) != NULL;
-         i++) {
+    int n;
+    const char *element = leat__args_elements(grouping->args, list, &n);
+    for (; n > 0; n--, element += strlen(element) + 1) {
         bool is_bare = needs_value && !strchr(element, '=');
         int k = 0;
         while (!is_bare && k < grouping->nin &&

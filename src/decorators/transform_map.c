@@ -13,6 +13,7 @@
 #include "decorators/argument_text.h"
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
+#include "pipeline/arguments.h"
 #include "readers/file_version.h"
 
 #include <leat/choice.h>
@@ -151,14 +152,13 @@ static int take_options(const leat_args *args, leat_transform_options *out,
     static const char *const names[] = {"crop_size",   "mirror",
                                         "scale",       "mean_file",
                                         "force_color", "force_gray"};
-    int status = LEAT_OK, n = 0;
+    int status = LEAT_OK, n;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !status; i++) {
         const char *text = leat_args_get(args, names[i]);
         if (text)
             status = leat_transform_options_set(out, names[i], text);
     }
-    while (leat_args_list(args, "mean_value", n))
-        n++;
+    const char *text = leat__args_elements(args, "mean_value", &n);
     if (status || n == 0)
         return status;
     out->mean_values = n;
@@ -169,11 +169,11 @@ static int take_options(const leat_args *args, leat_transform_options *out,
     /* A scale is a number as a mean is. */
     for (int i = 0; i < n && !status; i++) {
         leat_transform_options number = LEAT_TRANSFORM_OPTIONS_INIT;
-        const char *text = leat_args_list(args, "mean_value", i);
         if (leat_transform_options_set(&number, "scale", text))
             status = leat_error(
                 LEAT_EINVAL, "mean_value: expected a number, found '%s'", text);
         (*mean_value)[i] = number.scale;
+        text += strlen(text) + 1;
     }
     return status;
 }

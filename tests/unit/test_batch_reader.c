@@ -9,6 +9,8 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LABEL = 3 }; /* after tokens, their offsets and cell */
@@ -612,6 +614,26 @@ START_TEST(a_cancelled_reader_gives_no_batch)
 }
 END_TEST
 
+/* One pass takes some milliseconds, one for each name minutes. */
+START_TEST(many_names_are_read_in_one_pass)
+{
+    enum { NAMES = 200000 };
+    static const char *const list[] = {"pad", "ragged"};
+    static const char *const name[] = {",x=0", ",x"};
+    char *text = malloc(4 * NAMES + 64);
+    leat_pipeline *pipeline;
+    size_t at =
+        (size_t)sprintf(text, "random:4,shape=2,name=x | batch:2,%s=(%s",
+                        list[_i], name[_i] + 1);
+    for (int i = 1; i < NAMES; i++)
+        at += (size_t)sprintf(text + at, "%s", name[_i]);
+    memcpy(text + at, ")", 2);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    open_pipeline(pipeline);
+    free(text);
+}
+END_TEST
+
 START_TEST(code_makes_what_text_makes)
 {
     leat_pipeline *upstream = rows_source_pipeline(&source), *made;
@@ -673,6 +695,7 @@ int main(void)
         tcase, a_batch_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 2);
     tcase_add_loop_test(tcase, a_cancelled_reader_gives_no_batch, 0, 2);
+    tcase_add_loop_test(tcase, many_names_are_read_in_one_pass, 0, 2);
     tcase_add_test(tcase, code_makes_what_text_makes);
     return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <leat/decorators.h>
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -295,6 +296,26 @@ static int read_with_fault(leat_pipeline *pipeline, int64_t n)
     return leat__alloc_count() > last;
 }
 
+/* One pass takes some milliseconds, one for each value minutes. */
+START_TEST(many_mean_values_are_read_in_one_pass)
+{
+    enum { VALUES = 200000 };
+    char *text = malloc(2 * VALUES + 64);
+    leat_reader *reader;
+    size_t at = (size_t)sprintf(
+        text, "random:1,shape=3x2x2,dtype=uint8 | transform:mean_value=(1");
+    for (int i = 1; i < VALUES; i++)
+        at += (size_t)sprintf(text + at, ",1");
+    memcpy(text + at, ")", 2);
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    free(text);
+}
+END_TEST
+
 START_TEST(every_failing_allocation_is_an_error)
 {
     leat_transform_options image = image_options();
@@ -324,6 +345,7 @@ int main(void)
     tcase_add_test(tcase, code_and_text_make_equal_pipelines);
     tcase_add_test(tcase, samples_that_do_not_fit_are_bad_and_options_refused);
     tcase_add_test(tcase, two_transforms_of_one_seed_choose_alike);
+    tcase_add_test(tcase, many_mean_values_are_read_in_one_pass);
     tcase_add_test(tcase, every_failing_allocation_is_an_error);
     return suite_run(suite);
 }
