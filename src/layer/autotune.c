@@ -1,6 +1,7 @@
 #include "layer/autotune.h"
 
 #include <leat/data_layer.h>
+#include <stdint.h>
 
 /*
  * What a chunk touches. Below the least handing it over costs more than it
@@ -10,6 +11,11 @@
  */
 #define CHUNK_BYTES_MIN ((size_t)512 << 10)
 #define CHUNK_BYTES_MAX ((size_t)4 << 20)
+/* A chunk has a leat_sample of some 3 KiB for each, whatever their fields. */
+#define CHUNK_SAMPLES_MAX 1024
+
+/* What a thread reads ahead: some 50 MiB of leat_samples. */
+#define AHEAD_SAMPLES_MAX (1 << 14)
 
 /*
  * LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. Two
@@ -51,7 +57,18 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     most /= load->sample_bytes;
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
+    n = n < CHUNK_SAMPLES_MAX ? n : CHUNK_SAMPLES_MAX;
     return n > 1 ? (int)n : 1;
+}
+
+int leat__autotune_chunks_ahead(int chunk_size, int batch_size, int batches,
+                                int takers)
+{
+    int in_batch = (batch_size + chunk_size - 1) / chunk_size;
+    int64_t n = (int64_t)in_batch * batches;
+    int64_t most = AHEAD_SAMPLES_MAX / chunk_size;
+    n = n < most ? n : most;
+    return n > takers ? (int)n : takers + 1;
 }
 
 bool leat__autotune_count_batches(leat__autotune_batches *out, int prefetch,

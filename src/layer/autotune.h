@@ -36,6 +36,13 @@ typedef struct leat__autotune_load {
 int leat__autotune_chunk_size(const leat__autotune_load *load,
                               bool beside_thread);
 
+/*
+ * Chunks that a thread reads ahead: samples for so many `batches`, as far as
+ * they are not too many; but one for each of the `takers`, and one more.
+ */
+int leat__autotune_chunks_ahead(int chunk_size, int batch_size, int batches,
+                                int takers);
+
 typedef struct leat__autotune_batches {
     int all;         /* of a device, the caller's included */
     int circulating; /* of those, in use from the start */

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/thread.h"
+#include "layer/autotune.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -320,17 +321,15 @@ static int create_claimants(leat__prefetcher *prefetcher)
 static int start_threads(leat__prefetcher *prefetcher)
 {
     const leat__prefetcher_options *options = &prefetcher->options;
-    /* A thread that reads ahead fills as many samples as there are batches to
-       put them in; at least a chunk for everybody's hands, and one more. */
     int size = options->ahead_size;
-    int in_batch = (options->worker.spec.batch_size + size - 1) / size;
     int takers = options->workers + options->devices;
-    int ahead = in_batch * options->devices * (options->queue.batches - 1);
+    int batches = options->devices * (options->queue.batches - 1);
     const leat__data_reader_chunks chunks = {
         .size = options->chunk_size,
         .takers = takers,
         .ahead_size = size,
-        .ahead = ahead > takers ? ahead : takers + 1,
+        .ahead = leat__autotune_chunks_ahead(
+            size, options->worker.spec.batch_size, batches, takers),
     };
     int status = leat__data_reader_start(options->worker.reader, &chunks);
     for (int i = 0; i < options->workers && !status; i++) {

@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <leat/data_layer.h>
+#include <limits.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -46,6 +47,9 @@ START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
         {{64 << 10, 60, 7, 3}, 20, 8},
         /* But no smaller chunks than 512 KiB. */
         {{64 << 10, 60, 60, 3}, 8, 8},
+        /* At most 1024 samples, however small. */
+        {{8, 4096, 1, 3}, 1024, 1024},
+        {{1, 1 << 30, 1, 3}, 1024, 1024},
         /* At least a sample. */
         {{64 * MIB, 60, 1, 3}, 1, 1},
     };
@@ -56,6 +60,21 @@ START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
         ck_assert_int_eq(leat__autotune_chunk_size(load, true),
                          cases[i].beside);
     }
+}
+END_TEST
+
+START_TEST(a_thread_reads_so_many_samples_ahead)
+{
+    /* Four batches; more than there are takers. */
+    ck_assert_int_eq(leat__autotune_chunks_ahead(64, 64, 4, 3), 4);
+    ck_assert_int_eq(leat__autotune_chunks_ahead(10, 64, 4, 3), 28);
+    ck_assert_int_eq(leat__autotune_chunks_ahead(64, 64, 1, 3), 4);
+    /* 16384 samples at most, but for the takers. */
+    ck_assert_int_eq(leat__autotune_chunks_ahead(1024, 1 << 20, 4, 3), 16);
+    ck_assert_int_eq(leat__autotune_chunks_ahead(4, 4, 1 << 20, 3), 4096);
+    ck_assert_int_eq(leat__autotune_chunks_ahead(1 << 20, 1 << 20, 4, 3), 4);
+    ck_assert_int_eq(leat__autotune_chunks_ahead(1, INT_MAX, 1 << 20, 3),
+                     16384);
 }
 END_TEST
 
@@ -100,6 +119,7 @@ int main(void)
     tcase_add_test(tcase, a_caller_that_helps_counts_as_a_worker);
     tcase_add_test(tcase, a_thread_that_copies_has_a_core_and_the_driver_some);
     tcase_add_test(tcase, a_chunk_is_a_batch_where_that_is_cheap);
+    tcase_add_test(tcase, a_thread_reads_so_many_samples_ahead);
     tcase_add_test(tcase, batches_are_as_many_as_memory_holds);
     return suite_run(suite);
 }
