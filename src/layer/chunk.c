@@ -120,15 +120,15 @@ void leat__chunk_fail(leat__chunk *chunk, int i, int status, bool collects)
 int leat__chunk_materialize(leat_reader *reader, leat__chunk *chunk, int i,
                             int *got)
 {
-    return leat_reader_materialize(reader, chunk->sample + i, chunk->n - i,
-                                   got);
+    return leat_reader_materialize(reader, chunk->sample + i,
+                                   leat__chunk_call_size(chunk->n - i), got);
 }
 
 int leat__chunk_read_at(leat_reader *reader, leat__chunk *chunk, int i,
                         int *got)
 {
     return leat_reader_read_at(reader, chunk->at + i, chunk->sample + i,
-                               chunk->n - i, got);
+                               leat__chunk_call_size(chunk->n - i), got);
 }
 
 static void read_samples(leat__chunk *chunk, leat_reader *reader, bool collects)

@@ -72,6 +72,16 @@ void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
 /* Makes every sample's buffer this large. Errors: LEAT_ENOMEM. */
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
 
+/*
+ * Samples of one call of a reader, of `n` that are wanted. A call may end at
+ * each one, and takes some time for all that it is given.
+ */
+static inline int leat__chunk_call_size(int n)
+{
+    enum { MOST = 1024 };
+    return n < MOST ? n : MOST;
+}
+
 /* Clears `n` samples from `first` on, as the reader's next expects them. */
 void leat__chunk_clear(leat__chunk *chunk, int first, int n);
 

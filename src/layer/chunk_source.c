@@ -159,7 +159,8 @@ static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
     int64_t left;
     while ((left = leat__sampler_span(sampler, chunk->n, want - chunk->n)) >
            0) {
-        int n = sampler->step > 1 ? 1 : want - chunk->n;
+        int room = leat__chunk_call_size(want - chunk->n);
+        int n = sampler->step > 1 ? 1 : room;
         int status =
             sampler->skip > 0 ? pass_by(source, left) : pull(source, chunk, n);
         if (status && !go_on(source, chunk, status))

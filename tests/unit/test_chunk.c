@@ -351,6 +351,22 @@ START_TEST(a_start_far_beyond_its_epoch_is_of_other_data)
 }
 END_TEST
 
+/* Calls that are given all that the chunk lacks take minutes. */
+START_TEST(a_large_chunk_of_bad_records_takes_time_by_its_size)
+{
+    enum { LARGE = 60000 };
+    batch_size = LARGE;
+    records.way = (bad_records_way)_i;
+    for (int i = 0; i < COUNT; i++)
+        records.kind[i] = BAD_RECORDS_UNREADABLE;
+    open_source(LARGE, 0, 1, true, &beginning);
+    take(false);
+    ck_assert_int_eq(chunk->n, LARGE);
+    ck_assert_int_eq(chunk->bad.n, LARGE);
+    close_source();
+}
+END_TEST
+
 START_TEST(a_chunk_survives_every_failed_allocation)
 {
     int status = LEAT_ENOMEM;
@@ -438,5 +454,12 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_later_epoch_that_fills_no_batch_is_an_error_of_drop, 0, 2);
     tcase_add_test(tcase, a_chunk_survives_every_failed_allocation);
+    tcase = tcase_create("large");
+    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(tcase, 20);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_loop_test(tcase,
+                        a_large_chunk_of_bad_records_takes_time_by_its_size, 0,
+                        BAD_RECORDS_WAYS);
     return suite_run(suite);
 }
