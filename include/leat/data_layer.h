@@ -266,7 +266,8 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
  * number of threads or ranks: the token has one position p for all ranks, and
  * every rank restores the same token. Of W ranks, rank p mod W then takes the
  * sample at p. After setup; clears sticky errors and cancel. Gives the batch
- * back that forward delivered. Readers that cannot seek read and drop what
+ * back that forward delivered; blobs of the caller's that it was lent to keep
+ * its memory, beside the new one, until they take another batch. Readers that cannot seek read and drop what
  * comes before. LEAT_END, like every later forward: the token stands at the end
  * of a single pass. Errors that change nothing: LEAT_EINVAL for a token of
  * another data set, pipeline or rng, or of another seed than the options give,

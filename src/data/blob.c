@@ -149,6 +149,12 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
     return LEAT_OK;
 }
 
+void leat__blob_let_go(leat_blob *blob)
+{
+    if (blob->lent)
+        leat__syncedmem_clear(&blob->mem);
+}
+
 int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out)
 {
     return leat__syncedmem_overwrite(&blob->mem, side, out);
@@ -212,11 +218,12 @@ leat_device *leat_blob_device(const leat_blob *blob)
 static bool has_memory(const leat_blob *blob)
 {
     const leat__slab *slab = blob->mem.slab;
-    if (!slab) {
+    if (!slab && !blob->lent) {
         leat_error(LEAT_ESTATE, "the blob has no shape yet");
         return false;
     }
-    if (!blob->lent || blob->recalls == leat__counter_get(&slab->recalls))
+    if (!blob->lent ||
+        (slab && blob->recalls == leat__counter_get(&slab->recalls)))
         return true;
     leat_error(LEAT_ESTATE,
                "the blob's batch was given back to its data layer; read it "

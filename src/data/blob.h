@@ -14,6 +14,12 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     leat_head head, leat__fence *written);
 
 /*
+ * Lets go of memory that was lent: the blob keeps its shape, and has no
+ * contents until it is lent or reshaped again. Does nothing to other blobs.
+ */
+void leat__blob_let_go(leat_blob *blob);
+
+/*
  * The contents on that side (HEAD_AT_CPU, HEAD_AT_GPU), to be overwritten
  * entirely: as leat_blob_mutable_..., but nothing is copied there first.
  * Errors: LEAT_ENOMEM, LEAT_EDEVICE.

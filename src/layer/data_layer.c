@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "data/blob.h"
 #include "data/token.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
@@ -325,12 +326,22 @@ static int check_identity(const leat_data_layer_group *group,
                       leat_pipeline_text(group->pipeline));
 }
 
+/* Lent tops of the layers' own would keep the batches' memory beside the new
+ * one. */
+static void let_go_of_tops(leat_data_layer_group *group)
+{
+    for (int i = 0; i < group->n; i++)
+        for (int k = 0; k < group->ntop && group->member[i].top[k]; k++)
+            leat__blob_let_go(group->member[i].top[k]);
+}
+
 __attribute__((noinline)) static int start_again(leat_data_layer_group *group,
                                                  leat_token *token)
 {
     for (int i = 0; i < group->n; i++)
         leat__data_layer_recall(&group->member[i]);
     leat__group_stop(group);
+    let_go_of_tops(group);
     /* Without the lock: no reader is there that a cancel could be using. */
     atomic_store(&group->cancelled, false);
     for (int i = 0; i < group->n; i++)

@@ -186,6 +186,39 @@ START_TEST(a_lent_slab_goes_back_with_the_last_blob)
 }
 END_TEST
 
+/* Tops of the layer's own do not keep the one before. */
+START_TEST(a_restored_layer_has_one_slab)
+{
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    leat_data_layer *layer;
+    leat_token token;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    int slabs = atomic_load(&host.pages);
+    int before = atomic_load(&host.out);
+    leat_blob *top = leat_data_layer_top(layer, 0);
+    ck_assert_ptr_nonnull(leat_blob_cpu_data(top));
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+    ck_assert_int_eq(atomic_load(&host.pages), 2 * slabs);
+    ck_assert_int_eq(atomic_load(&host.out), before);
+    ck_assert_ptr_null(leat_blob_cpu_data(top));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "was given back"));
+    ck_assert_int_eq(leat_blob_dim(top, 0), 4);
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_cpu_data(top));
+    leat_token_finish(&token);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(pipeline);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+}
+END_TEST
+
 START_TEST(a_batch_that_grows_grows_there)
 {
     options.batch_size = 1;
@@ -287,6 +320,7 @@ int main(void)
     tcase_add_test(tcase, views_take_no_boxes);
     tcase_add_test(tcase, what_is_given_is_what_the_statistics_say);
     tcase_add_test(tcase, a_lent_slab_goes_back_with_the_last_blob);
+    tcase_add_test(tcase, a_restored_layer_has_one_slab);
     tcase_add_test(tcase, a_batch_that_grows_grows_there);
     tcase_add_test(tcase, a_hook_that_gives_nothing_is_an_error_of_memory);
     tcase_add_test(tcase, so_is_one_that_does_not_align);
