@@ -463,6 +463,47 @@ nobody_reads() {
     echo "leat $*: status $status after $signal, though nobody has its output"
     failed=1
 }
+# As the first process of a container, which no signal kills by default.
+# first_process WAITS COMMAND...: with TERM once it is in that function of the kernel.
+first_process() {
+    local what=$1 tries=0 status pid first
+    shift
+    unshare "$how" -- env --default-signal=TERM "$leat" "$@" >&3 2>stderr </dev/null &
+    pid=$!
+    until read -r first <"/proc/$pid/task/$pid/children" &&
+        [[ $(cat "/proc/$first/wchan" 2>/dev/null) = *$what* ]] ||
+        [ $((tries += 1)) -gt 200 ]; do
+        sleep 0.01
+    done
+    kill -TERM "$first"
+    timeout 20 tail --pid="$first" -f /dev/null || {
+        echo "leat $*: does not end by TERM as a first process"
+        kill -9 "$first"
+        failed=1
+    }
+    wait $pid
+    status=$?
+    [ "$status" -eq 143 ] && return
+    echo "leat $*: status $status, not 143, after TERM as a first process: $(cat stderr)"
+    failed=1
+}
+how=
+for one in '-pf' '-rpf'; do
+    [ -n "$how" ] || { unshare "$one" true 2>/dev/null && how=$one; }
+done
+if [ -n "$how" ] && [ -n "$signals" ]; then
+    checks=$((checks + 1))
+    exec 3<>unread
+    # All that it prints is in its own buffer when it ends.
+    head -c 65536 /dev/zero >&3
+    first_process pipe_write cat --count 2 lmdb:good
+    exec 3>&-
+    exec 3<>unread
+    first_process poll cat 'text:unread | constant:3'
+    exec 3>&-
+else
+    echo "left out: signals to a first process"
+fi
 for signal in $signals; do
     nobody_reads "$signal" cat --values lmdb:good
     nobody_reads "$signal" verify good

@@ -53,15 +53,28 @@ static void end_output(void)
         dup2(nothing, STDOUT_FILENO);
 }
 
+/*
+ * Dies of the signal. The first process of a container does not, and exits with
+ * what a shell reports. Only async-signal-safe calls.
+ */
+static void die(int signal_number)
+{
+    sigset_t own;
+    signal(signal_number, SIG_DFL);
+    sigemptyset(&own);
+    sigaddset(&own, signal_number);
+    pthread_sigmask(SIG_UNBLOCK, &own, NULL);
+    raise(signal_number);
+    _exit(128 + signal_number);
+}
+
 /* Only async-signal-safe calls. All signals are blocked meanwhile. */
 static void handle_signal(int signal_number)
 {
     int error = errno;
     int64_t now = now_ms();
-    if (caught && now - caught_at > SAME_SIGNAL_MS) {
-        signal(signal_number, SIG_DFL);
-        raise(signal_number);
-    }
+    if (caught && now - caught_at > SAME_SIGNAL_MS)
+        die(signal_number);
     if (!caught)
         caught_at = now;
     caught = signal_number;
@@ -126,10 +139,8 @@ static void set_limit(void)
     struct timespec left = {END_SECONDS, 0};
     while (nanosleep(&left, &left))
         ;
-    if (!is_opening)
-        return;
-    signal(caught, SIG_DFL);
-    kill(getpid(), caught);
+    if (is_opening)
+        die(caught);
 }
 
 static void *cancel_watched(void *unused)
@@ -203,8 +214,6 @@ int interrupt_explain(int status)
 
 void interrupt_obey(void)
 {
-    if (!caught)
-        return;
-    signal(caught, SIG_DFL);
-    raise(caught);
+    if (caught)
+        die(caught);
 }

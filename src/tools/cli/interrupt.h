@@ -45,7 +45,8 @@ void interrupt_unwatch(const void *object);
  * as its error line. */
 int interrupt_explain(int status);
 
-/* Dies of the signal that arrived, if any, as the shell expects. */
+/* Dies of the signal that arrived, if any, as the shell expects; as the first
+ * process of a container it exits with 128 plus its number. */
 void interrupt_obey(void);
 
 #endif
