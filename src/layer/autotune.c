@@ -64,7 +64,7 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
 int leat__autotune_chunks_ahead(int chunk_size, int batch_size, int batches,
                                 int takers)
 {
-    int in_batch = (batch_size + chunk_size - 1) / chunk_size;
+    int in_batch = batch_size / chunk_size + (batch_size % chunk_size > 0);
     int64_t n = (int64_t)in_batch * batches;
     int64_t most = AHEAD_SAMPLES_MAX / chunk_size;
     n = n < most ? n : most;
