@@ -129,12 +129,15 @@ static void stop_writing(leat__cache_reader *cache, const char *why)
 
 int leat__cache_enter(leat__cache_reader *cache, int64_t epoch)
 {
-    if (atomic_load_explicit(&cache->checked, memory_order_relaxed) >= epoch ||
+    int_fast64_t last =
+        atomic_load_explicit(&cache->checked, memory_order_relaxed);
+    if (last >= epoch ||
         atomic_load_explicit(&cache->directory, memory_order_relaxed))
         return LEAT_OK;
     int status = leat_reader_check(leat__cache_upstream(cache));
+    /* Another thread may have found meanwhile that all is kept. */
     if (!status)
-        atomic_store_explicit(&cache->checked, epoch, memory_order_relaxed);
+        atomic_compare_exchange_strong(&cache->checked, &last, epoch);
     return status;
 }
 
