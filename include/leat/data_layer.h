@@ -269,7 +269,7 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
  * back that forward delivered; blobs of the caller's that it was lent to keep
  * its memory, beside the new one, until they take another batch. Readers that
  * cannot seek read and drop what comes before. LEAT_END, like every later
- * forward: the token stands at the end of a single pass. Errors that change
+ * forward: the token is of the end of a single pass. Errors that change
  * nothing: LEAT_EINVAL for a token of another data set, pipeline or rng, or of
  * another seed than the options give, with LEAT_RNG_CAFFE also of another world
  * size; LEAT_ESTATE before setup. Those of setup are sticky, with LEAT_EFORMAT
