@@ -40,6 +40,26 @@ START_TEST(a_record_is_added_once)
 }
 END_TEST
 
+/* Where a slot is the product's bits from 32 on of source XOR record alone,
+ * these sources lead to one: adding them takes the square of their number. */
+START_TEST(sources_cannot_be_chosen_to_share_a_slot)
+{
+    enum { SHARING = 20000 };
+    const uint64_t inverse = UINT64_C(0xf1de83e19937733d);
+    int longest = 0;
+    for (uint64_t i = 0; i < SHARING; i++) {
+        leat__record_mark mark = {.source = i * inverse};
+        ck_assert_int_eq(leat__record_set_add(&set, &mark), 1);
+    }
+    int run = 0;
+    for (size_t i = 0; i < set.capacity; i++) {
+        run = set.slot[i] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    ck_assert_int_lt(longest, 1000);
+}
+END_TEST
+
 START_TEST(what_was_met_later_is_forgotten)
 {
     static const int64_t back[][2] = {
@@ -128,6 +148,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_record_is_added_once);
+    tcase_add_test(tcase, sources_cannot_be_chosen_to_share_a_slot);
     tcase_add_test(tcase, what_was_met_later_is_forgotten);
     tcase_add_test(tcase, short_memory_leaves_the_set_as_it_was);
     tcase_add_test(tcase, a_full_set_remembers_what_it_has);

@@ -1,6 +1,7 @@
 /* An open hash table of indices into a dense array of marks. */
 #include "layer/on_error/record_set.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 #include <leat/status.h>
 #include <stdbool.h>
@@ -20,8 +21,9 @@ uint64_t leat__record_set_source(const char *name, size_t size)
 /* The slot of the record, or the empty one where it belongs. */
 static size_t find(const leat__record_set *set, const leat__record_mark *mark)
 {
-    uint64_t hash =
-        (mark->source ^ (uint64_t)mark->record) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = (mark->source ^ set->salt) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 32) + (uint64_t)mark->record;
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
     size_t i = (size_t)(hash >> 32) & (set->capacity - 1);
     while (set->slot[i]) {
         const leat__record_mark *known = &set->mark[set->slot[i] - 1];
@@ -51,6 +53,8 @@ static int grow(leat__record_set *set)
         leat__free(slot);
         return LEAT_ENOMEM;
     }
+    if (!set->slot && leat__random_seed(&set->salt))
+        set->salt = 0; /* only slow at worst */
     leat__free(set->slot);
     set->slot = slot;
     set->mark = mark;

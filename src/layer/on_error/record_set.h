@@ -24,6 +24,7 @@ typedef struct leat__record_set {
     size_t limit;    /* of n; 0: LEAT__RECORD_SET_MAX */
     size_t *slot;    /* 1 + the index of a mark; 0: none */
     size_t capacity; /* of slot, a power of 2; of mark, half as many */
+    uint64_t salt;   /* nobody can choose records that share slots */
 } leat__record_set;
 
 /* The hash of a source's name, of `size` bytes. */
