@@ -344,8 +344,9 @@ static int check_target(const char *path)
 /* A file that is being written, and its name until it is complete. */
 typedef struct new_file {
     const char *path;
-    char *beside; /* `path`, with room for MARK and NUL at its end */
-    char *mark;   /* the end of `path` in it */
+    const char *like; /* whose access it gets */
+    char *beside;     /* `path`, with room for MARK and NUL at its end */
+    char *mark;       /* the end of `path` in it */
     int fd;
 } new_file;
 
@@ -362,7 +363,7 @@ static int draw_name(const new_file *file)
 static int create_beside(new_file *file)
 {
     file->fd = -1;
-    const mode_t mode = leat__file_first_mode(file->path);
+    const mode_t mode = leat__file_first_mode(file->like);
     for (int i = 0; i < TRIES; i++) {
         int status = draw_name(file);
         if (status)
@@ -381,7 +382,7 @@ static int write_beside(new_file *file, const void *bytes, size_t size)
     int status = create_beside(file);
     if (status)
         return status;
-    if (leat__file_keep_access(file->fd, file->path) ||
+    if (leat__file_keep_access(file->fd, file->like) ||
         write_all(file->fd, bytes, size))
         status = leat__error_system(errno, "%s", file->path);
     if (close(file->fd) && !status)
@@ -450,7 +451,7 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
     if (!create_unnamed(file))
         return LEAT_AGAIN;
     int status = LEAT_OK;
-    if (leat__file_keep_access(file->fd, file->path) ||
+    if (leat__file_keep_access(file->fd, file->like) ||
         write_all(file->fd, bytes, size) || close_copy(file->fd))
         status = leat__error_system(errno, "%s", file->path);
     if (!status)
@@ -461,6 +462,12 @@ static int write_unnamed(new_file *file, const void *bytes, size_t size)
 }
 
 int leat__file_write(const char *path, const void *bytes, size_t size)
+{
+    return leat__file_write_like(path, path, bytes, size);
+}
+
+int leat__file_write_like(const char *path, const char *like, const void *bytes,
+                          size_t size)
 {
     int status = check_target(path);
     int code = leat__file_check_limit((int64_t)size);
@@ -473,7 +480,7 @@ int leat__file_write(const char *path, const void *bytes, size_t size)
     if (!beside)
         return LEAT_ENOMEM;
     memcpy(beside, path, length + 1);
-    new_file file = {path, beside, beside + length, -1};
+    new_file file = {path, like, beside, beside + length, -1};
     status = write_unnamed(&file, bytes, size);
     if (status == LEAT_AGAIN)
         status = write_beside(&file, bytes, size);

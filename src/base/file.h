@@ -78,4 +78,8 @@ int leat__file_check_limit(int64_t size);
  */
 int leat__file_write(const char *path, const void *bytes, size_t size);
 
+/* The same; also a new file has the permissions of the file `like`. */
+int leat__file_write_like(const char *path, const char *like, const void *bytes,
+                          size_t size);
+
 #endif

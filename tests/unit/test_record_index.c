@@ -90,6 +90,22 @@ START_TEST(an_index_is_kept_and_used_again)
 }
 END_TEST
 
+/* Also where an index of other permissions was there. */
+START_TEST(an_index_has_the_permissions_of_its_file)
+{
+    static const mode_t modes[] = {0600, 0640, 0644};
+    for (int i = 0; i < 3; i++) {
+        struct stat found;
+        write_records(5 + i, 10);
+        ck_assert_int_eq(chmod(path, modes[i]), 0);
+        ck_assert_int_eq(count_records(), 5 + i);
+        ck_assert_int_eq(stat(kept, &found), 0);
+        ck_assert_uint_eq(found.st_size, 56 + 8 * (5 + (size_t)i));
+        ck_assert_uint_eq(found.st_mode & 07777, modes[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_stale_index_is_made_again)
 {
     write_records(50, 10);
@@ -347,6 +363,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, an_index_is_kept_and_used_again);
+    tcase_add_test(tcase, an_index_has_the_permissions_of_its_file);
     tcase_add_test(tcase, a_stale_index_is_made_again);
     tcase_add_test(tcase, a_file_just_written_keeps_no_index);
     tcase_add_test(tcase, a_file_of_any_time_has_its_index_kept_if_it_is_past);

@@ -167,7 +167,9 @@ static int keep(const char *path, const leat__record_source *source,
     memcpy(image + HEADER, offsets->offset, bytes);
     write_u32(image + OFFSETS_CRC, leat__crc32c(0, offsets->offset, bytes));
     write_u32(image + HEADER_CRC, leat__crc32c(0, image, HEADER_CRC));
-    int status = leat__file_write(path, image, HEADER + bytes);
+    /* Who may not read the data does not learn its sizes. */
+    int status =
+        leat__file_write_like(path, source->map.name, image, HEADER + bytes);
     leat__free(image);
     return status;
 }
