@@ -13,6 +13,7 @@
 #include <leat/decorators.h>
 #include <leat/device.h>
 #include <leat/dtype.h>
+#include <leat/example.h>
 #include <leat/files.h>
 #include <leat/groups.h>
 #include <leat/image.h>

@@ -56,6 +56,7 @@ static int read_key(leat__wire entry, leat__feature_key *out)
 {
     leat__wire_field field;
     int status;
+    out->name = "";
     out->size = 0;
     while ((status = next_bytes(&entry, KEY, &field)) == LEAT_OK) {
         out->name = (const char *)field.bytes;
@@ -122,27 +123,56 @@ static size_t add_name(char *out, size_t size, size_t used,
                                    key->size > NAME_SHOWN ? "..." : "");
 }
 
+void leat__example_walk_begin(leat__example_walk *walk, const void *message,
+                              size_t size)
+{
+    leat__wire_init(&walk->message, message, size);
+    leat__wire_init(&walk->map, NULL, 0);
+    walk->number = 0;
+}
+
+int leat__example_walk_next(leat__example_walk *walk, leat__feature_key *key,
+                            leat__feature_entry *entry)
+{
+    leat__wire_field field;
+    int status;
+    while ((status = next_bytes(&walk->map, ENTRY, &field)) == LEAT_END) {
+        status = leat__wire_next(&walk->message, &field);
+        if (status)
+            return status;
+        if (field.number != LEAT__EXAMPLE_FEATURES &&
+            field.number != LEAT__EXAMPLE_LISTS)
+            continue;
+        if (field.type != LEAT__WIRE_BYTES)
+            return wrong_type(&walk->message, &field);
+        walk->map = enter(&walk->message, &field);
+        walk->number = field.number;
+    }
+    if (status)
+        return status;
+    key->map = walk->number;
+    *entry = (leat__feature_entry){(size_t)(field.bytes - walk->message.start),
+                                   field.size};
+    return read_key(enter(&walk->map, &field), key);
+}
+
 void leat__example_names(char *out, size_t out_size, const void *message,
                          size_t size, uint32_t map)
 {
-    leat__wire wire;
-    leat__wire_field field, entry;
+    leat__example_walk walk;
     leat__feature_key key;
+    leat__feature_entry entry;
     size_t used = 0;
     out[0] = 0;
-    leat__wire_init(&wire, message, size);
-    while (leat__wire_next(&wire, &field) == LEAT_OK) {
-        leat__wire inner = enter(&wire, &field);
-        if (field.number != map || field.type != LEAT__WIRE_BYTES)
+    leat__example_walk_begin(&walk, message, size);
+    while (leat__example_walk_next(&walk, &key, &entry) == LEAT_OK) {
+        if (key.map != map)
             continue;
-        while (next_bytes(&inner, ENTRY, &entry) == LEAT_OK &&
-               read_key(enter(&inner, &entry), &key) == LEAT_OK) {
-            if (out_size - used < NAME_SHOWN + sizeof(", \"...\", ...")) {
-                snprintf(out + used, out_size - used, ", ...");
-                return;
-            }
-            used = add_name(out, out_size, used, &key);
+        if (out_size - used < NAME_SHOWN + sizeof(", \"...\", ...")) {
+            snprintf(out + used, out_size - used, ", ...");
+            return;
         }
+        used = add_name(out, out_size, used, &key);
     }
 }
 

@@ -48,6 +48,21 @@ int leat__example_find(const void *message, size_t size,
                        const leat__feature_key keys[], int n,
                        leat__feature_entry out[]);
 
+/* The entries of all maps, in the order of the message. */
+typedef struct leat__example_walk {
+    leat__wire message;
+    leat__wire map;
+    uint32_t number; /* of the map */
+} leat__example_walk;
+
+void leat__example_walk_begin(leat__example_walk *walk, const void *message,
+                              size_t size);
+
+/* The next one; its key is a view, and may be empty. LEAT_OK, LEAT_END, or
+ * LEAT_EDATA with the byte offset. */
+int leat__example_walk_next(leat__example_walk *walk, leat__feature_key *key,
+                            leat__feature_entry *entry);
+
 /*
  * Writes the names of the first few entries of a map for an error, as in
  * "a", "b", ...; an empty text where there are none. What is malformed ends

@@ -3,6 +3,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
+#include "tools/database/feature_table.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/image_reader.h"
 
@@ -34,6 +35,7 @@ struct info {
     char last_key[KEY_TEXT];
     int64_t sampled;       /* of the records; 0: all were read */
     json_t *count[COUNTS]; /* objects of name: count */
+    struct feature_table features;
 };
 
 static void count_name(json_t *counts, const char *name)
@@ -65,6 +67,18 @@ static void count_fields(struct info *info)
     }
 }
 
+/* Of the field that `example` reads unless another is named. */
+static void count_features(struct info *info)
+{
+    const leat_sample *sample = &info->reader.sample;
+    int i = 0;
+    while (i < info->nspec && info->spec[i].dtype != LEAT_BYTES)
+        i++;
+    if (i < info->nspec && i < sample->nfields &&
+        sample->field[i].dtype == LEAT_BYTES)
+        feature_table_add(&info->features, &sample->field[i]);
+}
+
 /* Whether the first field may be an image, of a type that images have, and the
    second its label. */
 static bool is_image(const struct info *info)
@@ -87,6 +101,7 @@ static int count_sample(struct info *info)
     char name[64];
     if (info->spec)
         count_fields(info);
+    count_features(info);
     if (!is_image(info))
         return LEAT_OK;
     int status = leat_transformer_shape(info->reader.transformer, data, shape);
@@ -329,12 +344,14 @@ static void sort_names(json_t **counts)
 static int print_json(const struct info *info, int64_t bytes)
 {
     return output_json(json_pack(
-        "{s:I, s:O*, s:O, s:O, s:O, s:I, s:[s?, s?], s:I, s:I}", "records",
-        (json_int_t)info->records, count_names[FIELDS],
+        "{s:I, s:O*, s:O, s:O, s:O, s:o*, s:I, s:[s?, s?], s:I, s:I}",
+        "records", (json_int_t)info->records, count_names[FIELDS],
         info->spec ? info->count[FIELDS] : NULL, count_names[SHAPES],
         info->count[SHAPES], count_names[ENCODINGS], info->count[ENCODINGS],
-        count_names[LABELS], info->count[LABELS], "bad", (json_int_t)info->bad,
-        "keys", info->has_first_key ? info->first_key : NULL,
+        count_names[LABELS], info->count[LABELS], "features",
+        info->spec ? feature_table_json(&info->features) : NULL, "bad",
+        (json_int_t)info->bad, "keys",
+        info->has_first_key ? info->first_key : NULL,
         info->has_last_key ? info->last_key : NULL, "bytes", (json_int_t)bytes,
         "sampled", (json_int_t)info->sampled));
 }
@@ -361,6 +378,7 @@ static int print_text(const struct info *info, const char *path, int64_t bytes)
                    (long long)json_integer_value(count));
         }
     }
+    feature_table_print(&info->features);
     if (info->bad)
         printf("bad records: %lld\n", (long long)info->bad);
     for (int i = 0; i < info->bad && i < NAMED_BAD; i++)
@@ -379,10 +397,11 @@ int command_info(int argc, char **argv)
         .command = "info",
         .arguments = "[options] DB|PIPELINE",
         .about = "Prints how many records a database has, their shapes,\n"
-                 "encodings and labels; of a pipeline also its fields. Only\n"
-                 "the headers of images are read, and of a database of more\n"
-                 "than 100000 records a sample of 50000. Bad records are\n"
-                 "counted and the first ones named; the status is then 1.",
+                 "encodings and labels; of a pipeline also its fields, and of\n"
+                 "tf.train.Examples the features. Only the headers of images\n"
+                 "are read, and of a database of more than 100000 records a\n"
+                 "sample of 50000. Bad records are counted and the first ones\n"
+                 "named; the status is then 1.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 1,
@@ -410,6 +429,7 @@ int command_info(int argc, char **argv)
             info.bad == 1 ? "is" : "are", info.bad_line[0]);
     for (int i = 0; i < COUNTS; i++)
         json_decref(info.count[i]);
+    feature_table_finish(&info.features);
     cleanup_remove(&info);
     close_reader(&info);
     return exit_status;

@@ -23,6 +23,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = plan.n; i < sizeof(features) / sizeof(features[0]); i++)
         if (leat__example_plan_add(&plan, features[i]))
             abort();
+    if (!example_oracle_lists(data, size, &what)) {
+        fprintf(stderr, "%s\n", what);
+        abort();
+    }
     if (example_oracle_compare(&plan, 0, data, size, &what) ==
         ORACLE_DISAGREES) {
         fprintf(stderr, "%s\n", what);

@@ -671,6 +671,23 @@ run 0 info --json "$named"
 check "JSON's names" grep -qF "$(printf '{"caf\303\251\\u001B\\u202E int64": 2}')" out
 run 0 info "$named"
 check "a terminal's names" grep -qF "$(printf 'caf\303\251')\\x1b\\xe2\\x80\\xae int64 2" out
+# Features are named as example takes them: two records, of which one has ids.
+{
+    printf '\040\0\0\0\0\0\0\0)\355\251P\012\036\012\016\012\005label\022\005\032\003\012\001\007'
+    printf '\012\014\012\003a,b\022\005\012\003\012\001x\366\257\013F/\0\0\0\0\0\0\0m]\035P'
+    printf '\012-\012\016\012\005label\022\005\032\003\012\001\010\012\014\012\003a,b\022\005\012'
+    printf '\003\012\001y\012\015\012\003ids\022\006\032\004\012\002\001\002\001\355\025_'
+} >features
+run 0 info tfrecord:features
+check 'the features of a file' test "$(sed -n '/features, as/,$p' out)" = "$(
+    printf '%s\n' 'features, as example takes them:' '  a\,b=bytes   2' \
+        '  ids=int64[-1] 1' '  label=int64  2')"
+run 0 info --json tfrecord:features
+has '"name": "ids", "type": "int64", "sequence": false, "values": \[2, 2\], "records": 1,'
+run 0 info tfrecord:features
+taken=$(sed -n '/features, as/,$s/^  \(.*[^ ]\)  *[0-9]*$/,\1/p' out | tr -d '\n')
+run 0 cat "tfrecord:features | example:${taken#,}"
+check 'and example takes them so' grep -q 'a,b=bytes 1	ids=int64 2	label=8' out
 # Three dimensions alone are no image, as in an IDX file of int32.
 for type in int32 float16 float64; do
     run 0 info --json "random:2,shape=3x4x5,dtype=$type"

@@ -3,6 +3,8 @@
 #include "data/example_fields.h"
 #include "example.pb-c.h"
 
+#include <leat/example.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,4 +356,51 @@ oracle_verdict example_oracle_compare(const leat__example_plan *plan,
         verdict = judge(plan, &kept, &sample, status, what);
     free(kept.at);
     return verdict;
+}
+
+static int is_found(const leat_example_feature *feature, const void *message,
+                    size_t size)
+{
+    const leat__feature_key key = {
+        .map =
+            feature->is_sequence ? LEAT__EXAMPLE_LISTS : LEAT__EXAMPLE_FEATURES,
+        .name = feature->name,
+        .size = feature->name_size,
+    };
+    leat__feature_entry entry;
+    return key.size == 0 ||
+           (!leat__example_find(message, size, &key, 1, &entry) &&
+            entry.at + entry.size <= size && entry.size > key.size);
+}
+
+static int is_sound(const leat_example_feature *feature,
+                    const unsigned char *message, size_t size)
+{
+    const unsigned char *name = (const unsigned char *)feature->name;
+    int is_inside =
+        feature->name_size == 0 ||
+        (name >= message && name + feature->name_size <= message + size);
+    int is_typed = feature->dtype == LEAT_BYTES ||
+                   feature->dtype == LEAT_FLOAT32 ||
+                   feature->dtype == LEAT_INT64;
+    return is_inside && is_typed && feature->fewest >= 0 &&
+           feature->fewest <= feature->most && feature->steps >= 1 &&
+           (feature->is_sequence || feature->steps == 1);
+}
+
+int example_oracle_lists(const void *message, size_t size, const char **what)
+{
+    leat_example_feature feature[16];
+    int64_t found, counted;
+    *what = "the number of features depends on the room for them";
+    int status = leat_example_features(feature, 16, &found, message, size);
+    if (leat_example_features(NULL, 0, &counted, message, size) != status ||
+        counted != found)
+        return 0;
+    *what = "a feature that cannot be is listed";
+    for (int i = 0; i < 16 && i < found; i++)
+        if (!is_sound(&feature[i], message, size) ||
+            (!status && !is_found(&feature[i], message, size)))
+            return 0;
+    return 1;
 }

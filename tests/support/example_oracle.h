@@ -26,4 +26,10 @@ oracle_verdict example_oracle_compare(const leat__example_plan *plan,
                                       int is_sequence, const void *message,
                                       size_t size, const char **what);
 
+/*
+ * Whether the list of the message's features is one that can be: as long for
+ * any room, each within the message and found by its name. *what: where not.
+ */
+int example_oracle_lists(const void *message, size_t size, const char **what);
+
 #endif
