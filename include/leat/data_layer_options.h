@@ -176,13 +176,15 @@ typedef struct leat_data_layer_options {
     const char *device;      /* where batches end; NULL: "cpu" */
     leat_phase phase;        /* TRAIN crops at random, TEST in the centre */
 
-    /* The choice among a net file's data layers, and its source. */
+    /* The choice among a net file's data layers, and its files. */
     int level;                 /* the net state's; 0: the file's */
     const char *layer;         /* by name; NULL: the only one */
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
     const char *source; /* path of an LMDB to read instead of the file's source
                            or reader, which may then be missing; NULL: the
                            file's */
+    const char *mean_file; /* path of a mean file to subtract instead of the
+                              file's mean; NULL: the file's */
 
     /* Batches and ranks. */
     int64_t batch_size;        /* samples in a batch of this rank, at least 1 */

@@ -84,10 +84,14 @@ static int start_options(leat__net_param *out,
     options.ntop = 0;
     out->source = options.source;
     options.source = NULL;
+    out->mean_file = options.mean_file;
+    options.mean_file = NULL;
     out->options = options;
     keep_allocator(&out->host_allocator, &out->options.host_allocator);
     keep_allocator(&out->pinned_allocator, &out->options.pinned_allocator);
     int n, status = keep(out, &out->source);
+    if (!status)
+        status = keep(out, &out->mean_file);
     const leat_option *list = leat_data_layer_option_list(&n);
     for (int i = 0; i < n && !status; i++)
         if (list[i].type == LEAT_OPTION_TEXT)
@@ -325,6 +329,15 @@ static int read_own(const reading *in)
     return status;
 }
 
+/* The caller's mean, in place of the file's. */
+static void replace_mean(leat__net_param *out)
+{
+    out->transform.mean_file = out->mean_file;
+    out->transform.mean_value = NULL;
+    out->transform.mean_values = 0;
+    out->mean_at = (leat__prototxt_location){0};
+}
+
 /* transform_param, four of whose fields old files have in data_param. */
 static int read_transform(const reading *in)
 {
@@ -336,7 +349,10 @@ static int read_transform(const reading *in)
         .is_v0 = in->form == LEAT__NET_V0,
         .mean_at = &out->mean_at,
     };
-    return leat__net_transform_read(&from, &out->transform);
+    int status = leat__net_transform_read(&from, &out->transform);
+    if (!status && out->mean_file)
+        replace_mean(out);
+    return status;
 }
 
 /* leat_param's tops, and that the layer's own lines name the same. */

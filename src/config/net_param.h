@@ -23,6 +23,7 @@ typedef struct leat__net_param {
     const char *source;                /* an LMDB, of the file or the caller;
                                           NULL when there is a reader */
     const char *reader;                /* a pipeline's text, or NULL */
+    const char *mean_file;             /* the caller's; NULL: the file's */
     bool shuffle;                      /* all records of an epoch */
     leat__prototxt_location source_at; /* in the file; line 0: the caller's */
     leat__prototxt_location mean_at; /* of mean_file; line 0: not in the file */

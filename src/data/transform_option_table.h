@@ -21,7 +21,7 @@
       .argument = "scale", .value = "X",                                       \
       .help = "with --reader: multiply by (1)")                                \
     X(mean_file, TEXT, STRING, .argument = "mean-file", .value = "FILE",       \
-      .help = "with --reader: subtract this mean image")                       \
+      .help = "subtract this mean image; with --net, not the file's mean")      \
     X(mean_value, OTHER, NONE, .help = "one for all channels, or one for each")\
     X(force_color, BOOL, BOOL, .initial = "false", .argument = "color",        \
       .help = "with --reader: decode images to 3 channels")                    \

@@ -109,8 +109,8 @@ expect 64 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
 expect 64 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
 expect 64 '--net needs --phase' dump --net net.prototxt --out out
 expect 64 '--reader needs --batch' dump --reader lmdb:db --out out
-for option in '--crop 3' --mirror '--scale 2' '--mean-file x' '--mean-value 1' \
-    --color --gray; do
+for option in '--crop 3' --mirror '--scale 2' '--mean-value 1' --color \
+    --gray; do
     # The words of an option are several arguments.
     # shellcheck disable=SC2086
     expect 64 'the file sets the transform' dump --net net.prototxt \

@@ -195,4 +195,19 @@ says 'absent: expected an LMDB'
 run 64 dump --reader good --batch 2 --source good --out missing
 says '--source is for --net'
 
+# --mean-file stands in for the net file's mean, and alone of the transform.
+run 0 mean good good.mean
+cat >net.prototxt <<TEXT
+layer { name: "d" type: "Data" top: "data" top: "label"
+  transform_param { mean_file: "nowhere" }
+  data_param { source: "good" batch_size: 20 backend: LMDB } }
+TEXT
+run 2 dump --net net.prototxt --phase TEST --out missing
+run 0 dump --net net.prototxt --phase TEST --mean-file good.mean --out by_mean
+run 0 dump --reader good --batch 20 --mean-file good.mean --out by_option
+check 'the same mean' cmp -s by_mean/data.npy by_option/data.npy
+check 'and not none' test "$(cmp -s by_mean/data.npy by_path/data.npy || echo no)" = no
+run 2 dump --net net.prototxt --phase TEST --mean-file absent --out missing
+says 'net.prototxt: absent: No such file'
+
 exit $failed

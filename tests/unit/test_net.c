@@ -87,6 +87,45 @@ START_TEST(a_source_of_the_caller_replaces_the_files)
 }
 END_TEST
 
+START_TEST(a_mean_file_of_the_caller_replaces_the_files_mean)
+{
+    static const char *const means[] = {"", "transform_param { scale: 2 }",
+                                        "transform_param { mean_file: 'no' }",
+                                        "transform_param { mean_value: 3 }"};
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_data_layer *layer;
+    char file[] = "no/such.mean", written[300];
+    for (size_t i = 0; i < sizeof(means) / sizeof(means[0]); i++) {
+        leat_net *net;
+        snprintf(written, sizeof(written),
+                 "layer { name: 'd' type: 'Data' top: 'data' %s\n"
+                 "  data_param { source: 'x' batch_size: 3 backend: LMDB } }",
+                 means[i]);
+        choice.mean_file = strcpy(file, "no/such.mean");
+        ck_assert_int_eq(leat_net_parse(&net, "net", written, strlen(written),
+                                        LEAT_TEST, &choice),
+                         LEAT_OK);
+        memset(file, 'x', sizeof(file) - 1);
+        const leat_data_layer_options *options = leat_net_options(net);
+        ck_assert_str_eq(options->transform->mean_file, "no/such.mean");
+        ck_assert_int_eq(options->transform->mean_values, 0);
+        ck_assert_ptr_null(options->mean_file);
+        leat_net_close(net);
+    }
+    /* What cannot be opened is not laid to the file. */
+    FILE *net = fopen(path, "w");
+    ck_assert_ptr_nonnull(net);
+    fputs(written, net);
+    fclose(net);
+    choice.mean_file = "absent.mean";
+    ck_assert_int_eq(
+        leat_data_layer_create_from_net(&layer, path, LEAT_TEST, &choice),
+        LEAT_EIO);
+    snprintf(written, sizeof(written), "%s: absent.mean: ", path);
+    ck_assert_mem_eq(leat_last_error(), written, strlen(written));
+}
+END_TEST
+
 static void *allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user, (void)bytes, (void)alignment;
@@ -267,6 +306,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_net_file_gives_options_tops_and_pipeline);
     tcase_add_test(tcase, a_source_of_the_caller_replaces_the_files);
+    tcase_add_test(tcase, a_mean_file_of_the_caller_replaces_the_files_mean);
     tcase_add_test(tcase, nothing_of_the_choice_is_kept);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tcase, a_reader_is_a_pipelines_text);

@@ -40,6 +40,7 @@
     X(stages, OTHER, NONE, .help = "stages of the net's state")                \
     X(source, TEXT, NONE, .argument = "source", .value = "PATH",               \
       .help = "with --net: an LMDB instead of the file's source")              \
+    X(mean_file, TEXT, NONE, .help = "a mean instead of the file's")           \
     X(batch_size, INT64, NONE, .least = 1, .most = LEAT__BATCH_SIZE_MAX,       \
       .unit = "samples", .argument = "batch", .value = "N",                    \
       .help = "samples in a batch")                                            \

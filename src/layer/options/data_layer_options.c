@@ -224,6 +224,7 @@ int leat__layer_options_init(leat__layer_options *out,
     out->values.layer = NULL;
     out->values.stages = NULL;
     out->values.source = NULL;
+    out->values.mean_file = NULL;
     return LEAT_OK;
 }
 

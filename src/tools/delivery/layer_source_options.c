@@ -157,10 +157,14 @@ static bool is_given(const struct layer_source_options *options,
     return options->layer_given[find(list, n, argument)];
 }
 
+/* Of those, a mean file alone may replace a net file's. */
 static bool has_transform(const struct layer_source_options *options)
 {
-    for (int i = 0; i < LAYER_SOURCE_OPTIONS; i++)
-        if (options->transform_given[i])
+    int n;
+    const leat_option *list = leat_transform_option_list(&n);
+    int mean = options->net ? find(list, n, "mean-file") : -1;
+    for (int i = 0; i < n; i++)
+        if (i != mean && options->transform_given[i])
             return true;
     return options->nmeans > 0;
 }
@@ -234,6 +238,7 @@ int layer_source_options_resolve(const struct layer_source_options *options,
     set_flags(list, n, options->transform_given, transform);
     transform->mean_value = options->nmeans ? options->means : NULL;
     transform->mean_values = options->nmeans;
+    layer->mean_file = transform->mean_file; /* of a net file */
     return options->launcher
                ? leat_launcher_ranks(&layer->rank, &layer->world_size)
                : LEAT_OK;
