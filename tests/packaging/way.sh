@@ -166,6 +166,19 @@ check_tool() {
     [ -x "$prefix/bin/leat" ] || fail "no tool was installed"
     "$prefix/bin/leat" --version
     "$here/hardening.sh" --paths "$prefix"
+    check_links
+}
+
+# Links of the installed documents lead to files.
+check_links() {
+    local document target n=0
+    while IFS=: read -r document target; do
+        [ -e "$(dirname "$document")/$target" ] ||
+            fail "$document: the link to $target leads nowhere"
+        n=$((n + 1))
+    done < <(find "$prefix/share/doc" -name '*.md' -exec grep -oH '](\([^)#:]*\))' {} + |
+        sed 's/:](\(.*\))$/:\1/')
+    [ "$n" -ge 20 ] || fail "only $n links are in the installed documents"
 }
 
 # Wrong options are refused in configure, with a sentence.
