@@ -264,7 +264,14 @@ rm -rf out
 # What comes through a pipe is other input each time, even where it begins alike.
 printf -- '-\r\n' >list
 ln -s /dev/stdin input-1
-for text in text:- text:@list 'text:input-*'; do
+# Of whatever letters its name is.
+names=("a pipe" "it's" 'a,b' '(c)' d:e @f)
+for name in "${names[@]}"; do
+    ln -s /dev/stdin "$name"
+done
+cp list 'a list'
+for text in text:- text:@list 'text:input-*' 'text: a pipe ' "text:it's" 'text:a\,b' 'text:\(c\)' \
+    text:d:e 'text:@a list' 'text:./@f'; do
     "$leat" import pipeline "$text" out <pipe >stdout 2>stderr &
     exec 8>pipe
     yes same | head -n 200000 >&8
@@ -279,14 +286,19 @@ for text in text:- text:@list 'text:input-*'; do
     [ -e out ] && fail "a mixture of two inputs of $text"
     rm -rf out.leat-part
 done
-rm list input-1
-# A separator is no input.
+rm list 'a list' input-1 "${names[@]}"
+# A separator is no input, nor a field's offset a list.
 yes 1-2 | head -n 200000 >pairs
 pairs='text:pairs | columns:data=uint8*2,sep=- | reshape:data=1x1x2'
 blocks=5000 refuses 'records are kept' limited "$leat" import pipeline "$pairs" out
 "$leat" import pipeline "$pairs" out >stdout ||
     fail "cannot resume text with the separator -"
-rm -rf out pairs
+rm -rf out
+printf -- '-\n' >./0
+fields='fixed:pairs,fields=(data=uint8@0:1x1x4)'
+blocks=5000 refuses 'records are kept' limited "$leat" import pipeline "$fields" out
+"$leat" import pipeline "$fields" out >stdout || fail "cannot resume records with a field at 0"
+rm -rf out pairs 0
 
 # What is there is left alone, whatever it is.
 refuses 'exists already; --force' "$leat" import cifar10 1.bin whole

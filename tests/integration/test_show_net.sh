@@ -126,7 +126,9 @@ seq -f '%03g' 1 64 | tr -d '\n' >raw
 fields='fields=(data=uint8@0:3x4x4)'
 run 0 show --reader "fixed:raw,$fields" --batch 2 --count 4 --out file.png
 pixels file.png >wanted
-for name in - /dev/stdin; do
+ln -s /dev/stdin 'a pipe'
+ln -s /dev/stdin "it's"
+for name in - /dev/stdin 'a pipe' "it's"; do
     # shellcheck disable=SC2002
     cat raw | timeout 60 "$leat" show --reader "fixed:$name,$fields" --batch 2 --count 4 \
         --out pipe.png >out 2>err || fail "show of a pipe: $(cat err)"

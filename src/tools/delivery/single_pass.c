@@ -7,10 +7,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* An argument that is no name of a file is not there. */
+/* What ends a value of a pipeline's text, where no backslash is before it, and
+   after what one may begin: a path may hold a colon. */
+#define ENDS ",|()="
+#define BEGINS ":" ENDS
+#define BLANKS " \t\n\r"
+
+/* Standard input, a pipe or a device. One that is no name of a file is not
+   there. */
 static bool is_pipe(const char *path)
 {
     struct stat found;
+    if (!strcmp(path, "-"))
+        return true;
     return stat(path, &found) == 0 && !S_ISREG(found.st_mode) &&
            !S_ISDIR(found.st_mode);
 }
@@ -19,7 +28,7 @@ static bool is_pipe(const char *path)
 static bool passes(const char *path)
 {
     glob_t match = {0};
-    bool found = is_pipe(path) || !strcmp(path, "-");
+    bool found = is_pipe(path);
     if (strpbrk(path, "*?[") && !glob(path, GLOB_NOESCAPE, NULL, &match))
         for (size_t i = 0; i < match.gl_pathc && !found; i++)
             found = is_pipe(match.gl_pathv[i]);
@@ -27,44 +36,58 @@ static bool passes(const char *path)
     return found;
 }
 
-/* A list, with a name on each line. */
+/* A list, with a path on each line; one that is longer than the buffer is none.
+ */
 static bool lists_pass(const char *path)
 {
-    char *line = NULL;
-    size_t room = 0;
-    bool found = false;
-    FILE *list = fopen(path, "r");
-    while (list && !found && getline(&line, &room, list) >= 0) {
-        line[strcspn(line, "\r\n")] = 0;
-        found = passes(line);
+    char line[PATH_MAX + 2];
+    bool found = false, begins = true;
+    FILE *list = is_pipe(path) ? NULL : fopen(path, "re");
+    while (list && !found && fgets(line, sizeof(line), list)) {
+        bool begins_next = strchr(line, '\n') != NULL;
+        size_t size = strcspn(line, "\n");
+        line[size] = 0;
+        if (size > 0 && line[size - 1] == '\r')
+            line[size - 1] = 0;
+        found = begins && is_pipe(line);
+        begins = begins_next;
     }
-    free(line);
     if (list)
         fclose(list);
     return found;
 }
 
-/* The names in the text of a source, also in a pipeline that is a value. */
+/* The value at `text` as its reader gets it, without the backslashes and the
+   blanks at its edges; one that is too long for a path is empty. */
+static void read_value(char out[PATH_MAX], const char *text)
+{
+    size_t used = 0, kept = 0;
+    text += strspn(text, BLANKS);
+    for (; *text && !strchr(ENDS, *text) && used < PATH_MAX; text++) {
+        bool is_escaped = text[0] == '\\' && text[1];
+        text += is_escaped;
+        out[used++] = *text;
+        if (is_escaped || !strchr(BLANKS, *text))
+            kept = used;
+    }
+    out[used < PATH_MAX ? kept : 0] = 0;
+}
+
+/* The values in the text of a source, also in a pipeline that is one. */
 static bool names_pass(const char *text)
 {
-    static const char ends[] = ":,|(){}'\"@= ";
-    char before = 0;
-    for (;;) {
-        char path[PATH_MAX];
-        size_t size = strcspn(text, ends);
-        /* As a value - is a separator. */
-        bool is_value = before == '=' && size == 1 && *text == '-';
-        if (size > 0 && size < sizeof(path) && !is_value) {
-            memcpy(path, text, size);
-            path[size] = 0;
-            if (passes(path) || (before == '@' && lists_pass(path)))
-                return true;
-        }
-        if (!text[size])
-            return false;
-        before = text[size];
-        text += size + 1;
+    char value[PATH_MAX];
+    for (char before = '|'; before; text += before != 0) {
+        read_value(value, text);
+        /* As a named value - is a separator. */
+        bool is_path = before != '=' || strcmp(value, "-") != 0;
+        if (value[0] == '@' ? lists_pass(value + 1) : is_path && passes(value))
+            return true;
+        while (*text && !strchr(BEGINS, *text))
+            text += 1 + (text[0] == '\\' && text[1]);
+        before = *text;
     }
+    return false;
 }
 
 bool single_pass_reads(const leat_pipeline *pipeline)

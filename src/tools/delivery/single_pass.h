@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Whether one of its readers names standard input, a pipe or a device, also by
- * a list or a pattern. Of names with spaces or commas it is not known. */
+ * a list or a pattern. Of paths that {} is a part of it is not known. */
 bool single_pass_reads(const leat_pipeline *pipeline);
 
 #endif
