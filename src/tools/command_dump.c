@@ -5,12 +5,9 @@
 #include "tools/delivery/token_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct dump {
@@ -21,7 +18,6 @@ struct dump {
     const char *token; /* where that after the last batch goes */
     bool force;
     bool json;
-    bool makes_list; /* of bad records, which is not there yet */
 
     struct layer_source source;
     struct dump_writer *writer;
@@ -93,16 +89,8 @@ static int resume(const struct dump *dump)
    token must not take the place of a file of theirs. */
 static int check_token(const struct dump *dump)
 {
-    struct stat token, list;
-    const char *path =
-        leat_data_layer_get_options(dump->source.layer)->bad_record_file;
-    if (path && !stat(dump->token, &token) && !stat(path, &list) &&
-        token.st_dev == list.st_dev && token.st_ino == list.st_ino)
-        return leat_error(LEAT_EINVAL,
-                          "%s: is the list of bad records; write the token "
-                          "elsewhere",
-                          dump->token);
-    return dump_writer_check(dump->writer, dump->token);
+    int status = layer_source_check_output(&dump->source, dump->token);
+    return status ? status : dump_writer_check(dump->writer, dump->token);
 }
 
 /* Where the next batch would have come from. */
@@ -168,43 +156,12 @@ static int report_text(struct dump *dump)
     return 0;
 }
 
-/* A list of bad records that this dump made, of which nothing came. Others that
- * write to it have its lock. */
-static void drop_list(const struct dump *dump)
-{
-    struct stat list, named;
-    const char *path =
-        dump->makes_list
-            ? leat_data_layer_get_options(dump->source.layer)->bad_record_file
-            : NULL;
-    int fd =
-        path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-    if (fd < 0)
-        return;
-    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &list) &&
-        S_ISREG(list.st_mode) && list.st_size == 0 && !lstat(path, &named) &&
-        named.st_ino == list.st_ino && named.st_dev == list.st_dev)
-        (void)unlink(path);
-    (void)close(fd);
-}
-
-/* Before setup, which makes the list. */
-static void find_list(struct dump *dump)
-{
-    struct stat list;
-    const char *path =
-        leat_data_layer_get_options(dump->source.layer)->bad_record_file;
-    dump->makes_list = path && lstat(path, &list) && errno == ENOENT;
-}
-
 static int write_dump(struct dump *dump)
 {
     interrupt_catch_opening();
     int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
     if (!status)
         status = layer_source_create(&dump->source, &dump->asked);
-    if (!status)
-        find_list(dump);
     if (!status)
         status = layer_source_setup(&dump->source);
     if (!status && dump->at)
@@ -223,11 +180,12 @@ static int write_dump(struct dump *dump)
     int exit_status = status       ? message_last_error()
                       : dump->json ? report_json(dump)
                                    : report_text(dump);
-    if (status)
-        drop_list(dump);
     staged_file_discard(&dump->token_file);
     dump_writer_close(dump->writer);
-    layer_source_destroy(&dump->source);
+    if (status)
+        layer_source_abandon(&dump->source);
+    else
+        layer_source_destroy(&dump->source);
     return exit_status;
 }
 

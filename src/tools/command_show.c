@@ -129,6 +129,7 @@ static int write_sheet(struct show *show, void (*draw)(struct show *show))
     write_title(show, which);
     interrupt_catch();
     output_require(contact_sheet_save(&show->sheet, show->out));
+    layer_source_destroy(&show->plain);
     int status = report(show);
     if (!status)
         status = check_good(show);

@@ -114,6 +114,18 @@ run 2 show --reader lmdb:broken --batch 3 --out broken.png
 grep -q 'neither JPEG nor PNG' err || fail "$(cat err)"
 run 0 show --reader lmdb:broken --batch 3 --count 3 --on-error ZERO --out broken.png
 grep -qx 'bad records: 1' out || fail "$(cat out)"
+# They are listed; a sheet does not take the list's place, and one that is refused
+# leaves no empty list.
+show=(show --reader lmdb:broken --batch 3 --count 3 --on-error ZERO)
+run 0 "${show[@]}" --bad-record-file bad.list --out broken.png
+grep -q '^broken	[0-2]	.*	zeros	neither JPEG nor PNG' bad.list ||
+    fail "the list: $(cat bad.list)"
+[ "$(wc -l <bad.list)" -eq 1 ] || fail "the list: $(cat bad.list)"
+run 2 "${show[@]}" --bad-record-file list.png --out list.png
+grep -qx 'leat: list.png: is the list of bad records; give another name' err || fail "$(cat err)"
+[ ! -e list.png ] || fail 'an empty list, or a sheet in its place'
+run 2 show --reader lmdb:jpegs --batch 3 --bad-record-file none --out nowhere/sheet.png
+[ ! -e none ] || fail 'an empty list of a sheet that cannot be written'
 # A page is filled from its end, so its last image is the first record's.
 cp -r jpegs first
 offset=$(grep -aboP '\xff\xd8\xff' first/data.mdb | tail -n 1 | cut -d : -f 1)

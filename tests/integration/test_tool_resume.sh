@@ -147,6 +147,14 @@ flock fresh sh -c 'kill -TERM $0
 wait $pid 2>/dev/null
 [ -e fresh ] || fail 'a list that another process has locked is gone'
 [ ! -e endless ] || fail 'a dump that was stopped is there'
+# Nor does one of a bench, or a comparison, that is stopped.
+rm -f fresh
+"$leat" bench layer "${reader[@]}" --bad-record-file fresh --seconds 1000 >out 2>log </dev/null &
+pid=$!
+until [ -e fresh ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -TERM $pid
+wait $pid 2>/dev/null
+[ ! -e fresh ] || fail 'an empty list of bad records stayed after a bench'
 cp token before
 for file in token net; do
     refuses "bad_record_file $file is there and lists no bad records" --bad-record-file $file

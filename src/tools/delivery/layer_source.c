@@ -7,7 +7,12 @@
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int layer_source_open_stream(struct layer_source *source, const char *name)
 {
@@ -76,9 +81,14 @@ void layer_source_take_tops(struct layer_source *source)
         source->top[i] = leat_data_layer_top(source->layer, i);
 }
 
+static const char *list_of(const struct layer_source *source)
+{
+    return leat_data_layer_get_options(source->layer)->bad_record_file;
+}
+
 static void close_layer(void *source)
 {
-    layer_source_destroy(source);
+    layer_source_abandon(source);
 }
 
 static void cancel_layer(void *layer)
@@ -88,12 +98,27 @@ static void cancel_layer(void *layer)
 
 int layer_source_setup(struct layer_source *source)
 {
+    struct stat list;
+    const char *path = list_of(source);
+    source->makes_list |= path && lstat(path, &list) && errno == ENOENT;
     interrupt_watch(cancel_layer, source->layer);
     cleanup_add(close_layer, source);
     int status = leat_data_layer_setup(source->layer, NULL, 0);
     if (!status)
         layer_source_take_tops(source);
     return interrupt_explain(status);
+}
+
+int layer_source_check_output(const struct layer_source *source,
+                              const char *path)
+{
+    struct stat output, list;
+    const char *listed = list_of(source);
+    if (!listed || stat(path, &output) || stat(listed, &list) ||
+        output.st_dev != list.st_dev || output.st_ino != list.st_ino)
+        return LEAT_OK;
+    return leat_error(
+        LEAT_EINVAL, "%s: is the list of bad records; give another name", path);
 }
 
 int layer_source_forward(struct layer_source *source)
@@ -168,4 +193,25 @@ void layer_source_destroy(struct layer_source *source)
     if (source->device)
         source->device->ops->stream_destroy(source->device, source->stream);
     memset(source, 0, sizeof(*source));
+}
+
+/* Others that write to it have its lock. */
+static void drop_list(const char *path)
+{
+    struct stat list, named;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &list) &&
+        S_ISREG(list.st_mode) && list.st_size == 0 && !lstat(path, &named) &&
+        named.st_ino == list.st_ino && named.st_dev == list.st_dev)
+        (void)unlink(path);
+    (void)close(fd);
+}
+
+void layer_source_abandon(struct layer_source *source)
+{
+    if (source->makes_list)
+        drop_list(list_of(source));
+    layer_source_destroy(source);
 }

@@ -4,6 +4,8 @@
 
 #include "tools/delivery/layer_source_options.h"
 
+#include <stdbool.h>
+
 /* A layer with its tops. */
 struct layer_source {
     leat_data_layer *layer;
@@ -12,14 +14,21 @@ struct layer_source {
     leat_device *device; /* NULL: the CPU reads; else a stream of it does */
     leat_stream stream;
     leat_blob *copy[LEAT_MAX_FIELDS]; /* of the tops, back from the device */
+    bool makes_list; /* of bad records, which is not there before setup */
 };
 
 /* Creates the layer; nothing is opened yet. Errors: those of the layer. */
 int layer_source_create(struct layer_source *source,
                         const struct layer_source_options *options);
 
-/* Sets the layer up. Errors: those of the layer. */
+/* Sets the layer up; abandons it where the program ends before it is destroyed.
+   Errors: those of the layer. */
 int layer_source_setup(struct layer_source *source);
+
+/* LEAT_EINVAL where an output at the path would take the place of the list of
+   bad records, which setup has opened. */
+int layer_source_check_output(const struct layer_source *source,
+                              const char *path);
 
 /* Its parts, for a layer of a group: the stream that reads the batches where
    that device has any, and the tops once it is set up. */
@@ -44,5 +53,9 @@ int64_t layer_source_bad_records(const struct layer_source *source);
 
 /* Frees it; takes zeroed memory too. */
 void layer_source_destroy(struct layer_source *source);
+
+/* Likewise, of a command of which nothing came: a list of bad records that
+   setup made goes where it is empty. */
+void layer_source_abandon(struct layer_source *source);
 
 #endif

@@ -334,7 +334,6 @@ static void create_plain_layer(struct show *show, struct layer_source *plain,
     options.layout = LEAT_NCHW;
     options.transform_on = LEAT_TRANSFORM_ON_CPU;
     options.max_memory = 0;
-    options.bad_record_file = NULL;
     if (show->seed)
         options.random_seed = (int64_t)show->seed;
     output_require(leat_data_layer_create(
@@ -343,16 +342,18 @@ static void create_plain_layer(struct show *show, struct layer_source *plain,
 
 /* The layer itself is set up first, so that its own errors are found, unless
    its data can be read but once. Returns the type of its tops. */
-static leat_dtype open_layer(struct show *show, struct layer_source *plain)
+static leat_dtype open_layer(struct show *show)
 {
-    struct layer_source layer = {0};
+    struct layer_source layer = {0}, *plain = &show->plain;
     output_require(layer_source_create(&layer, &show->layer));
     if (!single_pass_reads(leat_data_layer_pipeline(layer.layer)))
         output_require(layer_source_setup(&layer));
     create_plain_layer(show, plain, layer.layer);
     leat_dtype top_type = leat_data_layer_get_options(layer.layer)->top_type;
+    plain->makes_list = layer.makes_list;
     layer_source_destroy(&layer);
     output_require(layer_source_setup(plain));
+    output_require(layer_source_check_output(plain, show->out));
     return top_type;
 }
 
@@ -428,14 +429,12 @@ static void draw_batch(struct show *show, const struct layer_source *plain,
 
 void show_layer(struct show *show)
 {
-    struct layer_source plain = {0};
-    leat_dtype top_type = open_layer(show, &plain);
+    leat_dtype top_type = open_layer(show);
     output_require(contact_sheet_init(&show->sheet, show->count, show->side,
                                       show->columns));
     while (show->shown < show->count) {
-        output_require(layer_source_forward(&plain));
-        draw_batch(show, &plain, top_type);
+        output_require(layer_source_forward(&show->plain));
+        draw_batch(show, &show->plain, top_type);
         output_require(interrupt_check());
     }
-    layer_source_destroy(&plain);
 }

@@ -3,7 +3,7 @@
 #define LEAT_TOOLS_DELIVERY_SHOW_H
 
 #include "tools/delivery/contact_sheet.h"
-#include "tools/delivery/layer_source_options.h"
+#include "tools/delivery/layer_source.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,7 +38,8 @@ struct show {
     struct inspection found; /* with --worst, or where it is damaged */
 
     /* Of a layer. */
-    uint64_t seed; /* of its choices; 0: none at random */
+    struct layer_source plain; /* whose samples are drawn */
+    uint64_t seed;             /* of its choices; 0: none at random */
     leat_phase phase;
 };
 
@@ -48,7 +49,8 @@ void show_database(struct show *show);
 
 /*
  * Draws the first samples that a layer delivers with their crops and mirrors,
- * but without means and scale, so that they can be seen.
+ * but without means and scale, so that they can be seen. `plain` is destroyed
+ * by the caller once they are written.
  */
 void show_layer(struct show *show);
 
