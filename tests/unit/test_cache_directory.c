@@ -271,6 +271,19 @@ START_TEST(a_link_or_a_pipe_in_it_is_refused)
 }
 END_TEST
 
+START_TEST(a_file_in_its_place_is_refused_and_stays)
+{
+    leat_reader *reader = NULL;
+    FILE *file = fopen(cache_path, "w");
+    ck_assert(file && fputs("mine", file) >= 0 && fclose(file) == 0);
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(3), &reader),
+                     LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), "neither a cache nor an empty"),
+                  "%s", leat_last_error());
+    ck_assert_int_eq(unlink(cache_path), 0);
+}
+END_TEST
+
 START_TEST(a_damaged_sample_is_a_bad_record)
 {
     size_t size;
@@ -424,6 +437,7 @@ int main(void)
     tcase_add_test(tcase, an_index_longer_than_the_data_can_have_is_refused);
     tcase_add_test(tcase, a_large_index_is_refused_by_its_header);
     tcase_add_test(tcase, a_link_or_a_pipe_in_it_is_refused);
+    tcase_add_test(tcase, a_file_in_its_place_is_refused_and_stays);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, a_layer_resumes_over_the_whole_directory);

@@ -181,7 +181,7 @@ int leat__cache_directory_open(leat__cache_directory **out, const char *path,
     /* The file /index is not that of an empty path. */
     if (!path[0])
         return LEAT_AGAIN;
-    if (access(name, F_OK) && errno == ENOENT)
+    if (access(name, F_OK) && (errno == ENOENT || errno == ENOTDIR))
         return LEAT_AGAIN;
     leat__cache_directory *directory = leat__alloc_zero(1, sizeof(*directory));
     if (!directory)
