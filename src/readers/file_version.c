@@ -6,6 +6,11 @@ int leat__file_version_check(leat__file_version opened, leat__file_version now,
 {
     if (now.size == opened.size && now.modified == opened.modified)
         return LEAT_OK;
+    if (opened.size < 0 || now.size < 0)
+        return leat_error(LEAT_EIO,
+                          "%s: changed while it was read: it is %s regular "
+                          "file now; open it again",
+                          name, now.size < 0 ? "no" : "a");
     return leat_error(LEAT_EIO,
                       "%s: changed while it was read: it had %lld bytes, and "
                       "has %lld now; open it again",

@@ -26,7 +26,7 @@ static inline uint64_t leat__file_hash_modified(uint64_t hash, int64_t modified)
 }
 
 typedef struct leat__file_version {
-    int64_t size;
+    int64_t size;     /* below 0: it is no regular file */
     int64_t modified; /* nanoseconds */
 } leat__file_version;
 

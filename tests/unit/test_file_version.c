@@ -37,6 +37,12 @@ START_TEST(a_file_of_another_size_or_time_is_another)
                                      "x: changed while it was read: it had 5 "
                                      "bytes"));
     }
+    const leat__file_version none = {.size = -1};
+    ck_assert_int_eq(leat__file_version_check(none, none, "x"), LEAT_OK);
+    ck_assert_int_eq(leat__file_version_check(opened, none, "x"), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "no regular file now"));
+    ck_assert_int_eq(leat__file_version_check(none, opened, "x"), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "is a regular file now"));
 }
 END_TEST
 
