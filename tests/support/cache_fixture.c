@@ -202,6 +202,30 @@ leat_reader *cache_open_source(int64_t count)
     return reader;
 }
 
+void cache_put(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s%s", cache_path, name);
+    FILE *file = fopen(path, "w");
+    ck_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+void cache_expect_text(const char *name, const char *text)
+{
+    char path[128], found[32] = "";
+    snprintf(path, sizeof(path), "%s%s", cache_path, name);
+    FILE *file = fopen(path, "r");
+    ck_assert(file && fgets(found, sizeof(found), file));
+    fclose(file);
+    ck_assert_str_eq(found, text);
+}
+
+void cache_read_some(leat_reader *reader, int n)
+{
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_OK);
+}
+
 void cache_expect_epoch(leat_reader *reader, int64_t epoch, int count)
 {
     ck_assert_int_eq(leat_reader_seek(reader, (leat_position){epoch, 0}, NULL),

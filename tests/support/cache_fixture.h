@@ -39,6 +39,13 @@ int cache_open_cached(leat_pipeline *upstream, leat_reader **out);
 /* The same over that reader; aborts the test on failure. */
 leat_reader *cache_open_source(int64_t count);
 
+/* A file of cache_path's name, `name` after it. */
+void cache_put(const char *name, const char *text);
+void cache_expect_text(const char *name, const char *text);
+
+/* The next samples, which are good. */
+void cache_read_some(leat_reader *reader, int n);
+
 /* Reads an epoch, and expects all of it. */
 void cache_expect_epoch(leat_reader *reader, int64_t epoch, int count);
 
