@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
+#include "pipeline/reader_form.h"
 #include "pipeline/reader_state.h"
 #include "pipeline/reader_table.h"
 
@@ -47,6 +48,8 @@ static int open_upstream(const leat_pipeline *pipeline,
         if (!pipeline->type->passes_on)
             own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
         status = open_reader(one, &own, depth + 1, its, &upstream[*n]);
+        if (!status)
+            upstream[*n]->state->is_part = true;
     }
     return status;
 }
@@ -150,11 +153,13 @@ static int open_with(const leat_pipeline *pipeline,
     /* Only the count of references changes, atomically. */
     status = leat__reader_attach(reader, (leat_pipeline *)(uintptr_t)pipeline,
                                  n == 1 ? upstream[0] : NULL, depth, figures);
-    if (status)
+    if (status) {
         reader->ops->close(reader);
-    else
-        *out = reader;
-    return status;
+        return status;
+    }
+    reader->state->form = leat__reader_form(reader, upstream, n);
+    *out = reader;
+    return LEAT_OK;
 }
 
 static int open_reader(const leat_pipeline *pipeline,

@@ -5,6 +5,7 @@
 #include "data/token.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
+#include "pipeline/reader_form.h"
 #include "pipeline/reader_state.h"
 
 #include <stdbool.h>
@@ -427,6 +428,9 @@ static int seek_marked(leat_reader *reader, leat_token *mark)
 int leat_reader_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
+    int status = mark ? leat__reader_take_form(reader, mark) : LEAT_OK;
+    if (status)
+        return status;
     if (mark && !LEAT__HAS(reader, mark))
         return seek_marked(reader, mark);
     if (position.epoch < 0 || position.index < 0)
@@ -443,13 +447,17 @@ int leat_reader_mark(leat_reader *reader, leat_token *token)
     int ahead = state->nheld - state->held_at + (state->status == LEAT_EDATA);
     if (!LEAT__HAS(reader, mark)) {
         const leat_position at = {state->at.epoch, state->at.index - ahead};
-        return leat_token_put(token, &at, sizeof(at));
+        int put = leat__reader_put_form(reader, token);
+        return put ? put : leat_token_put(token, &at, sizeof(at));
     }
     if (ahead > 0)
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\" has %d samples that no call has "
                           "returned yet: read them before the mark",
                           reader->ops->name, ahead);
+    int status = leat__reader_put_form(reader, token);
+    if (status)
+        return status;
     unsigned lines = leat__error_lines();
     return leat__reader_check_operation(reader, "mark", lines,
                                         reader->ops->mark(reader, token));

@@ -20,6 +20,8 @@
 struct leat_reader_state {
     leat_reader *upstream; /* the only one; NULL: none, or several */
     int depth;             /* in the chain: 1 delivers to the caller */
+    uint64_t form;         /* of its marks: pipeline/reader_form.h */
+    bool is_part;          /* another reader reads it, whose mark has its own */
     bool defers;           /* it may leave work to materialize */
     bool has_begun;        /* it may not be at the beginning of the data */
     leat_position at;      /* where next goes on */

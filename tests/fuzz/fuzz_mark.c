@@ -5,6 +5,7 @@
  * later seek. Below the chains are readers in memory, and compressed files, of
  * which a mark may lead to what is no record; an image has its label.
  */
+#include "pipeline/reader_form.h"
 #include "support/index_decorators.h"
 #include "support/stream_decorators.h"
 
@@ -20,6 +21,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { SAMPLES = 13, HEADER = 4, READ_MAX = 40 };
+
+/* Bytes before a mark, without which it is refused at once. */
+enum { FORM = sizeof(uint64_t) };
 
 /* Chains of memory, then of images and of text. */
 enum { IMAGES = 8, TEXTS = 10, CHAINS = 16 };
@@ -291,17 +295,18 @@ static leat_position run(leat_reader *reader, int n, leat_token *mark)
     return at;
 }
 
-/* Flips bits by pairs of a place and a mask, and cuts the mark by `cut` bytes.
-   Whether it is another one then. */
+/* Flips bits by pairs of a place and a mask, and cuts the mark by `cut` bytes,
+   both behind its form. Whether it is another one then. */
 static int spoil(leat_token *mark, size_t cut, const uint8_t *data, size_t size)
 {
     leat_token before;
     leat_token_init(&before);
     if (leat_token_put(&before, mark->bytes, mark->size))
         abort();
-    for (size_t i = 0; mark->size > 0 && i + 1 < size; i += 2)
-        ((uint8_t *)mark->bytes)[data[i] % mark->size] ^= data[i + 1];
-    mark->size -= cut < mark->size ? cut : mark->size;
+    size_t behind = mark->size - FORM;
+    for (size_t i = 0; behind > 0 && i + 1 < size; i += 2)
+        mark->bytes[FORM + data[i] % behind] ^= data[i + 1];
+    mark->size -= cut < behind ? cut : behind;
     int is_other = mark->size != before.size ||
                    memcmp(mark->bytes, before.bytes, before.size) != 0;
     leat_token_finish(&before);
@@ -349,7 +354,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t cut = (size_t)at.epoch;
         at = run(model, taken, &mark);
         is_true = !spoil(&mark, cut, data, size);
-    } else if (leat_token_put(&mark, data, size)) {
+    } else if (leat__reader_put_form(reader, &mark) ||
+               leat_token_put(&mark, data, size)) {
         abort();
     }
     int is_taken = seek(reader, at, &mark);

@@ -168,4 +168,21 @@ for file in token empty; do
     grep -q "\"token\": *\"$file\"" out || fail "--json does not name the token: $(<out)"
 done
 cmp -s token empty && fail 'the second token is not further on'
+
+# A token goes on where it was saved also once a directory of cache is there, or is
+# gone: what the readers after it mark is another thing then.
+for i in {0..999}; do echo $((i % 10)); done | gzip >lines.gz
+chain='text:lines.gz | columns:value=int64 | cache:dir=cached | where:value=0..9'
+cached=(--reader "$chain" --top 'value=value,dtype=INT64' --batch 4 --prefetch 1 --workers 1)
+dump stream 2 "${cached[@]}" --token of_stream
+[ ! -e cached ] || fail 'the cache is there already'
+dump after_stream 2 "${cached[@]}" --at of_stream
+"$leat" cat "$chain" >out || fail 'no cache is made'
+[ -e cached ] || fail 'the cache is not there'
+dump over_cache 2 "${cached[@]}" --at of_stream --token of_cache
+cmp after_stream/value.npy over_cache/value.npy || fail 'other samples once a cache is there'
+dump after_cache 2 "${cached[@]}" --at of_cache
+rm -r cached
+dump over_stream 2 "${cached[@]}" --at of_cache
+cmp after_cache/value.npy over_stream/value.npy || fail 'other samples once a cache is gone'
 exit "$failed"

@@ -136,7 +136,8 @@ static void check_marks(void)
     for (int i = 0; i <= model.n; i++) {
         mark.size = mark.cursor = 0;
         ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
-        ck_assert_uint_eq(mark.size, sizeof(leat_position) + 32);
+        ck_assert_uint_eq(mark.size,
+                          sizeof(uint64_t) + sizeof(leat_position) + 32);
         int status = leat_reader_seek(other, (leat_position){1, i}, &mark);
         ck_assert_msg(!status, "%d: %s", i, leat_last_error());
         ck_assert_uint_eq(mark.cursor, mark.size);

@@ -1,6 +1,7 @@
 /* cache:dir=PATH once it is there: read instead of its upstream, or refused. */
 #include "base/memory.h"
 #include "support/cache_fixture.h"
+#include "support/order_check.h"
 #include "support/stream_decorators.h"
 #include "support/suite.h"
 
@@ -403,6 +404,60 @@ START_TEST(a_layer_resumes_over_the_whole_directory)
 }
 END_TEST
 
+/* The mark of sample 6 of a chain. */
+static void mark_it(const char *text, leat_token *mark)
+{
+    int64_t skipped;
+    leat_reader *reader = order_open(text);
+    leat_token_init(mark);
+    ck_assert_int_eq(leat_reader_skip(reader, 6, &skipped), LEAT_OK);
+    ck_assert_int_eq(leat_reader_mark(reader, mark), LEAT_OK);
+    leat_reader_close(reader);
+}
+
+static void expect_mark(const char *text, leat_token *mark, int expected)
+{
+    leat_reader *reader = order_open(text);
+    mark->cursor = 0;
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 6}, mark),
+                     expected);
+    leat_reader_close(reader);
+}
+
+/*
+ * What the readers after a cache mark is of a stream until the directory is
+ * there, and of random access then. A mark of the other form would lead to
+ * other samples, if it led to any.
+ */
+START_TEST(a_mark_of_before_the_directory_is_refused_and_of_after)
+{
+    static const char *const after[] = {"where:value=0..", "take:90",
+                                        "shuffle:5 | take:90",
+                                        "batch:3 | unbatch"};
+    char cached[256], text[512];
+    leat_token of_stream, of_cache;
+    snprintf(cached, sizeof(cached),
+             "range:100 | where:value=0.. | cache:dir=%s", cache_path);
+    for (int i = 0; i < 4; i++) {
+        snprintf(text, sizeof(text), "%s | %s", cached, after[i]);
+        mark_it(text, &of_stream);
+        leat_reader *reader = order_open(cached);
+        while (leat_reader_next(reader, &cache_sample) == LEAT_OK)
+            continue;
+        leat_reader_close(reader);
+        ck_assert(cache_is_there(""));
+        mark_it(text, &of_cache);
+        expect_mark(text, &of_cache, LEAT_OK);
+        expect_mark(text, &of_stream, LEAT_EINVAL);
+        cache_remove_all(cache_path);
+        expect_mark(text, &of_cache, LEAT_EINVAL);
+        expect_mark(text, &of_stream, LEAT_OK);
+        leat_token_finish(&of_stream);
+        leat_token_finish(&of_cache);
+    }
+}
+END_TEST
+
 START_TEST(paths_are_written_as_text)
 {
     leat_cache_options options = {
@@ -441,6 +496,8 @@ int main(void)
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, a_layer_resumes_over_the_whole_directory);
+    tcase_add_test(tcase,
+                   a_mark_of_before_the_directory_is_refused_and_of_after);
     tcase_add_test(tcase, paths_are_written_as_text);
     return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "data/token.h"
+#include "pipeline/reader_form.h"
 #include "support/order_check.h"
 #include "support/suite.h"
 
@@ -173,6 +174,7 @@ START_TEST(no_mark_leads_out_of_it)
     const int64_t states[][3] = {{2, 0, 0}, {-1, 0, 0}, {1, -1, 0}};
     for (int i = 0; i < 3; i++) {
         mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat__reader_put_form(reader, &mark), LEAT_OK);
         ck_assert_int_eq(leat_token_put(&mark, states[i], sizeof(states[i])),
                          LEAT_OK);
         ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),
@@ -188,6 +190,8 @@ START_TEST(a_number_up_to_the_largest_in_a_mark_is_taken)
 {
     leat_reader *reader = order_open("(plain:marked,9) (plain:marked,9)|chain");
     const int64_t near = LEAT__POSITION_MAX - 3, beyond = near + 4;
+    /* Behind the form, and which reader it is. */
+    const size_t number = sizeof(uint64_t) + sizeof(near);
     const leat_position at = {0, 5};
     leat_token mark;
     leat_sample sample;
@@ -196,7 +200,7 @@ START_TEST(a_number_up_to_the_largest_in_a_mark_is_taken)
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
     for (int skips = 0; skips < 2; skips++) {
-        memcpy(mark.bytes + sizeof(near), &near, sizeof(near));
+        memcpy(mark.bytes + number, &near, sizeof(near));
         mark.cursor = 0;
         ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_OK);
         for (int i = 0; i < 3; i++)
@@ -207,7 +211,7 @@ START_TEST(a_number_up_to_the_largest_in_a_mark_is_taken)
         ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
         ck_assert_msg(!leat_reader_seek(reader, at, &mark), "%s",
                       leat_last_error());
-        memcpy(mark.bytes + sizeof(near), &beyond, sizeof(beyond));
+        memcpy(mark.bytes + number, &beyond, sizeof(beyond));
         mark.cursor = 0;
         ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_EINVAL);
     }

@@ -1,3 +1,4 @@
+#include "pipeline/reader_form.h"
 #include "support/record_sequence.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
@@ -152,6 +153,7 @@ static int seek_to(leat_reader *reader, int64_t offset, int64_t record)
     const leat_position at = {0, record};
     leat_token token;
     leat_token_init(&token);
+    ck_assert_int_eq(leat__reader_put_form(reader, &token), LEAT_OK);
     ck_assert_int_eq(leat_token_put(&token, mark, sizeof(mark)), LEAT_OK);
     int status = leat_reader_seek(reader, at, &token);
     leat_token_finish(&token);

@@ -1,3 +1,4 @@
+#include "pipeline/reader_form.h"
 #include "support/order_check.h"
 #include "support/suite.h"
 
@@ -150,6 +151,7 @@ START_TEST(no_mark_leads_out_of_it)
     const int64_t passes[][3] = {{4, 0, 0}, {-1, 0, 0}, {0, -1, 0}};
     for (int i = 0; i < 3; i++) {
         mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat__reader_put_form(reader, &mark), LEAT_OK);
         ck_assert_int_eq(leat_token_put(&mark, passes[i], sizeof(passes[i])),
                          LEAT_OK);
         ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),

@@ -1,3 +1,4 @@
+#include "pipeline/reader_form.h"
 #include "support/order_check.h"
 #include "support/suite.h"
 
@@ -100,6 +101,7 @@ START_TEST(no_mark_leads_out_of_it)
     leat_token mark;
     leat_token_init(&mark);
     const int64_t at[] = {-1, 0};
+    ck_assert_int_eq(leat__reader_put_form(reader, &mark), LEAT_OK);
     ck_assert_int_eq(leat_token_put(&mark, at, sizeof(at)), LEAT_OK);
     ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),
                      LEAT_EINVAL);

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "pipeline/reader_form.h"
 #include "support/order_check.h"
 #include "support/plain_source.h"
 #include "support/stream_decorators.h"
@@ -376,6 +377,7 @@ START_TEST(a_mark_that_is_none_is_refused)
     leat_token_init(&mark);
     for (int i = 0; i < (int)(sizeof(states) / sizeof(states[0])); i++) {
         mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat__reader_put_form(reader, &mark), LEAT_OK);
         ck_assert_int_eq(leat_token_put(&mark, states[i], sizeof(states[i])),
                          LEAT_OK);
         int status = leat_reader_seek(reader, (leat_position){0, 0}, &mark);

@@ -1,5 +1,6 @@
 /* unbatch: what batches are made of comes out of them again. */
 #include "base/memory.h"
+#include "pipeline/reader_form.h"
 #include "support/decorator_chain.h"
 #include "support/rows_source.h"
 #include "support/suite.h"
@@ -327,6 +328,7 @@ START_TEST(a_mark_of_other_data_is_refused)
     reader = open_chain("batch:3,ragged=tokens | unbatch");
     for (int i = 0; i < 3; i++) {
         mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat__reader_put_form(reader, &mark), LEAT_OK);
         leat_token_put(&mark, i < 2 ? &at : &last, sizeof(at));
         leat_token_put(&mark, &rows[i], sizeof(rows[i]));
         ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_EINVAL);

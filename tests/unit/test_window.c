@@ -1,5 +1,6 @@
 /* window:SIZE,SHIFT, by a model of tf.data's window. */
 #include "base/memory.h"
+#include "pipeline/reader_form.h"
 #include "support/rows_source.h"
 #include "support/suite.h"
 
@@ -392,6 +393,7 @@ START_TEST(a_mark_of_another_chain_is_refused)
     reader = open_chain("window:4,1,ragged=tokens");
     for (int i = 0; i < 3; i++) {
         mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat__reader_put_form(reader, &mark), LEAT_OK);
         leat_token_put(&mark, &at, sizeof(at));
         leat_token_put(&mark, &first[i], sizeof(first[i]));
         ck_assert_int_eq(leat_reader_seek(reader, at, &mark), LEAT_EINVAL);

@@ -356,9 +356,12 @@ LEAT_API int leat_reader_check(leat_reader *reader);
 
 /**
  * Appends a mark, from which leat_reader_seek finds this position again. For a
- * reader without `mark` it is its position. Errors: LEAT_ESTATE while samples
- * that followed a bad one are still to be returned; LEAT_ENOMEM. Thread safety:
- * one caller at a time.
+ * reader without `mark` it is its position. A mark of what a program opened
+ * begins with 8 bytes of its form: while readers can do other things than then,
+ * as where a directory of cache was made since, seek refuses it (LEAT_EINVAL),
+ * and index 0 and leat_reader_skip lead there. Errors: LEAT_ESTATE while
+ * samples that followed a bad one are still to be returned; LEAT_ENOMEM. Thread
+ * safety: one caller at a time.
  */
 LEAT_API int leat_reader_mark(leat_reader *reader, leat_token *token);
 
