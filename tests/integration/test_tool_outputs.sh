@@ -41,6 +41,31 @@ run 0 mean db wanted.mean
 run 0 dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --out wanted
 check 'nothing is left' test -z "$(left)"
 
+# A dump whose stderr has lost its reader cleans up all the same: one that fails, and
+# one that is stopped by the signal that took the reader, as by Ctrl-C with tee.
+mkfifo ends
+# shellcheck disable=SC2094
+exec 8<>ends 7>ends 8>&-
+digits=(--reader 'text:lines | columns:value=int64' --top 'value=value,dtype=INT64')
+seq 20 >lines && echo bad >>lines
+timeout 20 "$leat" dump "${digits[@]}" --batch 4 --batches 9 --out failing --token failing.at \
+    >out 2>&7 </dev/null
+status=$?
+check "a failing dump without a reader: $status" test $status -eq 141
+check 'it leaves nothing' test -z "$(find . -name 'failing*')"
+timeout 20 "$leat" dump --reader 'lmdb:db | repeat' --batch 20 --batches 1000000 --out stopped \
+    --token stopped.at >out 2>&7 </dev/null &
+pid=$!
+until [ -n "$(find stopped -name '*.leat-*' 2>/dev/null)" ] || ! kill -0 $pid 2>/dev/null; do
+    sleep 0.01
+done
+kill -TERM $pid
+wait $pid
+status=$?
+check "a stopped dump without a reader: $status" test $status -eq 143
+check 'it leaves nothing' test -z "$(find . -name 'stopped*')"
+exec 7>&-
+
 # A link and a pipe at the names that were predictable once are in nobody's way.
 for plant in 'ln -s ../victim' 'ln -s nowhere' mkfifo mkdir; do
     rm -rf planted

@@ -73,6 +73,9 @@ static void handle_signal(int signal_number)
 {
     int error = errno;
     int64_t now = now_ms();
+    /* What is still to be said has no reader: no reason not to clean up. */
+    if (caught && signal_number == SIGPIPE)
+        return;
     if (caught && now - caught_at > SAME_SIGNAL_MS)
         die(signal_number);
     if (!caught)
@@ -84,8 +87,9 @@ static void handle_signal(int signal_number)
     errno = error;
 }
 
-static void catch_signals(const int *signals, size_t n)
+static void catch_signals(void)
 {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = handle_signal;
@@ -93,7 +97,7 @@ static void catch_signals(const int *signals, size_t n)
     sigfillset(&action.sa_mask);
     /* What the parent ignores stays ignored: nohup for a terminal's end, and a
        shell, for its background jobs, for Ctrl-C. */
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         if (sigaction(signals[i], NULL, &before) ||
             before.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
@@ -111,19 +115,14 @@ static void watch_output(void)
 
 void interrupt_catch(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction pipe;
-    if (is_opening && !sigaction(SIGPIPE, NULL, &pipe) &&
-        pipe.sa_handler == handle_signal)
-        signal(SIGPIPE, SIG_DFL);
     is_opening = 0;
     watch_output();
-    catch_signals(signals, 3);
+    catch_signals();
 }
 
 bool interrupt_is_quiet(void)
 {
-    return is_opening && caught;
+    return caught == SIGPIPE || (is_opening && caught);
 }
 
 int interrupt_check(void)
@@ -170,7 +169,6 @@ static bool start_watcher_locked(void)
 
 void interrupt_catch_opening(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     pthread_mutex_lock(&watched_lock);
     bool watched_for = start_watcher_locked();
     pthread_mutex_unlock(&watched_lock);
@@ -178,7 +176,7 @@ void interrupt_catch_opening(void)
         return;
     is_opening = 1;
     watch_output();
-    catch_signals(signals, 4);
+    catch_signals();
 }
 
 void interrupt_watch(void (*cancel)(void *object), void *object)

@@ -1,5 +1,5 @@
-/* interrupt.h: SIGINT, SIGTERM and SIGHUP as a flag, so that commands can clean
- * up. */
+/* interrupt.h: SIGINT, SIGTERM, SIGHUP and SIGPIPE as a flag, so that commands
+ * can clean up. */
 #ifndef LEAT_TOOLS_CLI_INTERRUPT_H
 #define LEAT_TOOLS_CLI_INTERRUPT_H
 
@@ -12,7 +12,8 @@
  * reader a write may wait for; one more than half a second later kills. SIGHUP
  * stays ignored where it was, as under nohup. Call it once there is something
  * to clean up: a layer's setup may wait for a pipe, which only a signal that
- * kills ends.
+ * kills ends. A SIGPIPE after another signal is passed over: the line that says
+ * so may have lost its reader to the same signal.
  */
 void interrupt_catch(void);
 
@@ -20,9 +21,9 @@ void interrupt_catch(void);
  * The same for a command that opens pipelines, and before it does so: what
  * these have begun to write is to go (cleanup.h). An opening may wait for a
  * pipe, so a signal that has not ended the command after a second kills it.
- * SIGPIPE is caught, too. No message is printed after a signal. interrupt_catch
- * takes the place of this once a command writes files itself. Where no thread
- * can be started, nothing is caught.
+ * No message is printed after a signal. interrupt_catch takes the place of this
+ * once a command writes files itself. Where no thread can be started, nothing
+ * is caught.
  */
 void interrupt_catch_opening(void);
 
