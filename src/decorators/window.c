@@ -35,9 +35,10 @@ typedef struct window_reader {
     leat__grouper grouper; /* first */
     leat_position next;    /* over random access */
     /* Over a stream. Samples are counted from the last seek on. */
-    int extent;           /* samples from a window's first one to its last */
-    held_sample **held;   /* `extent`; NULL from the first unused on */
+    int extent;         /* samples from a window's first one to its last */
+    held_sample **held; /* a ring of `extent`; NULL from the first unused on */
     leat_sample **member; /* as many, for calls */
+    int oldest;           /* in the ring */
     int nheld;
     int64_t first;  /* sample that the next window begins with */
     int64_t at;     /* sample that the upstream reader goes on with */
@@ -117,6 +118,12 @@ static int window_restore(leat_reader *reader, leat_token *token)
     return status;
 }
 
+/* The place of the `i`th of the samples that are held, or of the next ones. */
+static held_sample **slot_of(const window_reader *window, int i)
+{
+    return &window->held[(window->oldest + i) % window->extent];
+}
+
 static int set_anchor(window_reader *window, anchor *one)
 {
     one->mark.size = 0;
@@ -154,21 +161,22 @@ static int clear_slots(window_reader *window, int n)
 {
     leat__group_pool *pool = &window->grouper.pool;
     int64_t held = atomic_load_explicit(&pool->bytes, memory_order_relaxed);
-    int more = window->held[window->nheld] ? 0 : n;
+    int more = *slot_of(window, window->nheld) ? 0 : n;
     int status =
         leat__group_pool_check(pool, window->nheld + n,
                                held + more * (int64_t)sizeof(*window->held[0]));
     if (status)
         return status;
     for (int i = window->nheld; i < window->nheld + n; i++) {
-        if (!window->held[i]) {
-            window->held[i] = leat__alloc_zero(1, sizeof(*window->held[i]));
-            if (!window->held[i])
+        held_sample **slot = slot_of(window, i);
+        if (!*slot) {
+            *slot = leat__alloc_zero(1, sizeof(**slot));
+            if (!*slot)
                 return LEAT_ENOMEM;
-            window->held[i]->sample.allocator = pool->allocator;
+            (*slot)->sample.allocator = pool->allocator;
         }
-        window->held[i]->is_bad = false;
-        window->member[i] = &window->held[i]->sample;
+        (*slot)->is_bad = false;
+        window->member[i] = &(*slot)->sample;
         leat_sample_clear(window->member[i]);
     }
     return LEAT_OK;
@@ -195,15 +203,14 @@ static void count_bytes(window_reader *window, held_sample *one)
     one->bytes = bytes;
 }
 
-/* Completes sample `i` of those that are held. */
-static int complete(window_reader *window, int i)
+static int complete(window_reader *window, held_sample *one)
 {
-    int got;
-    int status = leat_reader_materialize(upstream_of(window),
-                                         &window->member[i], 1, &got);
+    leat_sample *sample = &one->sample;
+    int got, status;
+    status = leat_reader_materialize(upstream_of(window), &sample, 1, &got);
     if (status == LEAT_EDATA)
-        status = note_bad(window->held[i]);
-    count_bytes(window, window->held[i]);
+        status = note_bad(one);
+    count_bytes(window, one);
     return status;
 }
 
@@ -220,12 +227,12 @@ static int pull(window_reader *window, int n)
     bool is_bad = status == LEAT_EDATA;
     window->is_at_end = status == LEAT_END;
     if (is_bad)
-        status = note_bad(window->held[window->nheld + got]);
+        status = note_bad(*slot_of(window, window->nheld + got));
     else if (window->is_at_end)
         status = LEAT_OK;
     window->at += got + is_bad;
     for (; got > 0 && !status; got--)
-        status = complete(window, window->nheld++);
+        status = complete(window, *slot_of(window, window->nheld++));
     window->nheld += is_bad && !status;
     return status;
 }
@@ -240,8 +247,7 @@ static int fill(window_reader *window)
                                   window->first - window->at, &skipped);
     window->at += skipped;
     window->is_at_end |= status == LEAT_END;
-    if (status == LEAT_END)
-        status = LEAT_OK;
+    status = status == LEAT_END ? LEAT_OK : status;
     if (!status && !window->is_at_end)
         status = set_anchors(window);
     while (window->nheld < window->extent && !window->is_at_end && !status)
@@ -249,19 +255,14 @@ static int fill(window_reader *window)
     return status;
 }
 
-/* Drops the samples before the next window; their slots are the last ones. */
+/* Drops the samples before the next window. */
 static void advance(window_reader *window)
 {
     int64_t shift = window->grouper.shift;
     int drop = shift < window->nheld ? (int)shift : window->nheld;
-    held_sample **held = window->held;
     window->first += shift;
     window->nheld -= drop;
-    for (int i = 0; i < window->nheld; i++) {
-        held_sample *dropped = held[i];
-        held[i] = held[i + drop];
-        held[i + drop] = dropped;
-    }
+    window->oldest = (window->oldest + drop) % window->extent;
 }
 
 /* The window that begins with the first sample that is held. */
@@ -271,7 +272,7 @@ static int write_window(window_reader *window, leat_sample *out)
     int n = 0, culprit = 0;
     for (int64_t i = 0; i < window->nheld && n < grouper->size;
          i += grouper->stride) {
-        held_sample *one = window->held[i];
+        held_sample *one = *slot_of(window, (int)i);
         window->member[n++] = &one->sample;
         if (!one->is_bad)
             continue;
@@ -310,12 +311,11 @@ static int stream_next(leat_reader *reader, leat_sample *const out[], int n,
 /* The next window begins `first` samples on. */
 static void begin(window_reader *window, int64_t first)
 {
-    window->nheld = 0;
+    window->oldest = window->nheld = 0;
     window->at = 0;
     window->first = first;
     window->is_at_end = false;
-    window->older.mark.size = 0;
-    window->newer.mark.size = 0;
+    window->older.mark.size = window->newer.mark.size = 0;
 }
 
 static int stream_seek(leat_reader *reader, leat_position position,

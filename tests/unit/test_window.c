@@ -10,6 +10,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { LABEL = 3 }; /* after tokens, tokens.offsets and cell */
 
@@ -351,6 +352,27 @@ START_TEST(a_window_far_larger_than_the_data_takes_no_memory_for_it)
 }
 END_TEST
 
+/* For each window all samples that are held were moved: half a minute. */
+START_TEST(a_long_stride_over_a_stream_takes_no_time_for_each_place)
+{
+    enum { WINDOWS = 600000, STRIDE = 20000, SECONDS = 8 };
+    leat_pipeline *pipeline = NULL;
+    clock_t begun = clock();
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline,
+                                         "range:620000 | where:value=0.. | "
+                                         "window:2,1,stride=20000"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    for (int64_t i = 0; i < WINDOWS; i++) {
+        ck_assert(leat_reader_next(reader, &sample) == LEAT_OK);
+        const int64_t *value = sample.field[0].data;
+        ck_assert(value[0] == i && value[1] == i + STRIDE);
+    }
+    ck_assert_int_lt((clock() - begun) / CLOCKS_PER_SEC, SECONDS);
+}
+END_TEST
+
 START_TEST(every_failed_allocation_is_an_error)
 {
     source.is_stream = _i % 2;
@@ -437,6 +459,8 @@ int main(void)
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 2);
     tcase_add_loop_test(
         tcase, a_window_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
+    tcase_add_test(tcase,
+                   a_long_stride_over_a_stream_takes_no_time_for_each_place);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 4);
     tcase_add_loop_test(tcase, a_cancelled_reader_gives_no_window, 0, 2);
     tcase_add_test(tcase, a_mark_of_another_chain_is_refused);
