@@ -297,9 +297,10 @@ LEAT_API int leat_interleave_options_init(leat_interleave_options *options);
  * Without a pipeline the `n` upstream readers, of equal fields, are
  * interleaved; over random access by index, unless turns are so irregular that
  * more than 2^20 would be planned. With a pipeline the one upstream reader's
- * samples are names, each one field of bytes, and at most cycle + ahead readers
- * are open at a time: as they are closed on the way, samples are completed and
- * copied before. Their fields have the names and types of the first one's.
+ * samples are names, each one field of 1 to 65,536 bytes, and at most cycle +
+ * ahead readers are open at a time: as they are closed on the way, samples are
+ * completed and copied before. Their fields have the names and types of the
+ * first one's.
  * A file that `files` names, one of up to 4096, and that was written since is
  * LEAT_EIO at a seek.
  */

@@ -309,6 +309,25 @@ START_TEST(errors_come_in_their_turn)
 }
 END_TEST
 
+/* A text of some hundred bytes took a gigabyte. */
+START_TEST(names_that_grow_within_each_other_end)
+{
+    enum { DEPTH = 24 };
+    static const char inner[] = "files:{}{} | interleave:(";
+    char text[(DEPTH + 1) * sizeof(inner) + 64];
+    size_t at = (size_t)sprintf(text, "files:name | interleave:(");
+    for (int i = 0; i < DEPTH; i++)
+        at += (size_t)sprintf(text + at, "%s", inner);
+    at += (size_t)sprintf(text + at, "files:{}");
+    for (int i = 0; i <= DEPTH; i++)
+        text[at++] = ')';
+    text[at] = 0;
+    counted_source_refused(text, LEAT_EDATA,
+                           "name 0 of files has 131072 bytes: expected at most "
+                           "65536");
+}
+END_TEST
+
 static void *read_on(void *reader)
 {
     leat_sample sample;
@@ -405,6 +424,7 @@ int main(void)
     tcase_add_test(tcase, samples_and_sources_outlive_their_readers);
     tcase_add_test(tcase, ten_thousand_files_need_few_descriptors);
     tcase_add_test(tcase, errors_come_in_their_turn);
+    tcase_add_test(tcase, names_that_grow_within_each_other_end);
     tcase_add_test(tcase, cancel_wakes_whatever_is_read);
     tcase_add_test(tcase, endless_and_many_inputs);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);

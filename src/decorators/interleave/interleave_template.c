@@ -19,6 +19,9 @@
  * and the files that are looked at in each epoch, which may be far away. */
 enum { NAMES_MAX = 1 << 18, CHECKED_MAX = 1 << 12 };
 
+/* Of a name, which pipelines within each other can double at each depth. */
+enum { NAME_BYTES_MAX = 1 << 16 };
+
 typedef leat__interleave_template template;
 
 static leat_reader *names_of(const leat__interleave *interleave)
@@ -40,6 +43,12 @@ static int copy_name(template *made, const leat_sample *sample)
                           "interleave: name %lld of %s is empty, or has a byte "
                           "0",
                           (long long)made->next_name, sample->from.source);
+    if (field->bytes > NAME_BYTES_MAX)
+        return leat_error(LEAT_EDATA,
+                          "interleave: name %lld of %s has %zu bytes: expected "
+                          "at most %d",
+                          (long long)made->next_name, sample->from.source,
+                          field->bytes, NAME_BYTES_MAX);
     if (field->bytes >= made->name_size) {
         char *grown = leat__realloc(made->name, 2 * field->bytes + 1);
         if (!grown)
