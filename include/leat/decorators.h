@@ -190,8 +190,9 @@ LEAT_API int leat_shuffle_options_init(leat_shuffle_options *options);
  * With `buffer` up to 2^31 - 1 samples are held, over any reader: each position
  * takes one at random and the next sample of the upstream reader replaces it,
  * so that position k gives one of the first k + `buffer`. A buffer that does
- * not fit max_memory is LEAT_ELIMIT. A resumed run finds the buffer's samples
- * by their indices, or reads from the oldest one on.
+ * not fit max_memory, with the samples of groups that are in it, is
+ * LEAT_ELIMIT. A resumed run finds the buffer's samples by their indices, or
+ * reads from the oldest one on.
  */
 LEAT_API int leat_pipeline_shuffle(leat_pipeline **out, leat_pipeline *upstream,
                                    const leat_shuffle_options *options);

@@ -29,6 +29,9 @@ extern "C" {
  * (leat_field_spec: offsets_of). A field whose rows are divided by offsets
  * already is ragged without being named, and so are these, so that groups of
  * groups have an offsets field for each level, the outermost first.
+ *
+ * A group that with its samples takes more than the caller's max_memory is
+ * LEAT_ELIMIT, and so are buckets whose samples do.
  */
 typedef struct leat_group_options {
     size_t size;        /* of this struct, as the caller knows it */

@@ -38,7 +38,7 @@ typedef struct leat__group {
 typedef struct leat__group_pool {
     const char *name; /* of the decorator */
     const leat_allocator *allocator;
-    int64_t max_memory; /* of one group; 0: no limit */
+    int64_t max_memory; /* of one group's samples; 0: no limit */
     int room;
     unsigned generation;       /* of the process */
     atomic_int_fast64_t bytes; /* of all groups */

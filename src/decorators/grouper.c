@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "pipeline/reader_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,7 @@ int leat__grouper_new(const leat_open *open, const leat_reader_ops *ops,
     }
     grouper->grouping.name = ops->name;
     grouper->grouping.args = open->args;
+    grouper->grouping.max_memory = open->max_memory;
     grouper->grouping.samples = -1;
     grouper->samples = -1;
     *out = grouper;
@@ -179,6 +181,25 @@ int leat__grouper_fields(leat_reader *reader, const leat_field_spec **out,
     return LEAT_OK;
 }
 
+/* Some samples at a time, as each may need memory; `*got` are complete. */
+static int complete_group(const leat__grouper *grouper,
+                          const leat__group *group, int *got)
+{
+    int64_t bytes = group->n * (int64_t)sizeof(leat_sample);
+    int status = LEAT_OK;
+    for (*got = 0; *got < group->n && !status;) {
+        int done, left = group->n - *got;
+        status = leat_reader_materialize(
+            upstream_of(grouper), group->sample + *got,
+            left < LEAT__GROUP_AT_ONCE ? left : LEAT__GROUP_AT_ONCE, &done);
+        for (; done > 0; done--)
+            bytes += (int64_t)group->sample[(*got)++]->buffer_size;
+        if (!status)
+            status = leat__group_pool_check(&grouper->pool, group->n, bytes);
+    }
+    return status;
+}
+
 /* The group that next or read_at left to the sample. */
 static int write_group(leat__grouper *grouper, leat_sample *out)
 {
@@ -187,10 +208,10 @@ static int write_group(leat__grouper *grouper, leat_sample *out)
     int status = leat__group_pool_unbind(&grouper->pool, out, &group);
     if (status)
         return status;
-    status = leat_reader_materialize(upstream_of(grouper), group->sample,
-                                     group->n, &got);
+    status = complete_group(grouper, group, &got);
     if (status)
-        return leat__grouper_fail(grouper, group, got, status, out);
+        return leat__grouper_fail(grouper, group, got < group->n ? got : 0,
+                                  status, out);
     size_t before = out->taken;
     status = leat__grouping_write(&grouper->grouping, group->sample, group->n,
                                   group->length, out, &culprit);
@@ -290,6 +311,16 @@ void leat__grouper_advise(leat_reader *reader, const leat_position at[], int n)
             done += some;
         }
     }
+}
+
+int64_t leat__grouper_held_below(const leat_reader *reader)
+{
+    int64_t bytes = 0;
+    for (; reader; reader = reader->state->upstream)
+        if (LEAT__HAS(reader, materialize) &&
+            reader->ops->materialize == leat__grouper_materialize)
+            bytes += leat__grouper_memory((leat_reader *)(uintptr_t)reader);
+    return bytes;
 }
 
 int64_t leat__grouper_memory(leat_reader *reader)

@@ -92,6 +92,9 @@ int leat__grouper_read_at(leat_reader *reader, const leat_position at[],
                           leat_sample *const out[], int n, int *got);
 void leat__grouper_advise(leat_reader *reader, const leat_position at[], int n);
 int64_t leat__grouper_memory(leat_reader *reader);
+/* What groups take that samples of `reader` may be waiting for: its own, and
+ * those of the readers below it. */
+int64_t leat__grouper_held_below(const leat_reader *reader);
 void leat__grouper_close(leat_reader *reader);
 
 #endif

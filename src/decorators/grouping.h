@@ -29,6 +29,7 @@ typedef struct leat__grouped_field {
 typedef struct leat__grouping {
     const char *name;      /* of the decorator, for errors */
     const leat_args *args; /* with LEAT__GROUPING_ARGUMENTS */
+    int64_t max_memory;    /* of samples and their group; 0: no limit */
     bool pads_all;         /* what varies is padded, without being named */
     int64_t samples;       /* of a group; -1: varies */
     const char *length_of; /* this field is padded to the group's length */
@@ -67,7 +68,8 @@ int leat__grouping_plan(leat__grouping *grouping, const leat_field_spec *in,
  * Appends the group of `n` complete samples, at least 1, to `out`, with the
  * provenance of the first. `length`, if not below 0, is that of the field
  * length_of. Errors: LEAT_EDATA for samples that do not fit together, of which
- * `*culprit` is one; LEAT_ENOMEM. Any threads.
+ * `*culprit` is one; LEAT_ELIMIT for more than max_memory; LEAT_ENOMEM. Any
+ * threads.
  */
 int leat__grouping_write(const leat__grouping *grouping,
                          leat_sample *const sample[], int n, int64_t length,

@@ -384,6 +384,24 @@ int leat__grouping_name(const leat_sample *sample, bool stays, leat_sample *out)
     return LEAT_OK;
 }
 
+/* The samples and the group, which are there at once. */
+static int check_memory(const group_job *job)
+{
+    const leat__grouping *grouping = job->grouping;
+    size_t bytes = job->bytes;
+    if (grouping->max_memory == 0)
+        return LEAT_OK;
+    for (int i = 0; i < job->n; i++)
+        bytes += sizeof(*job->sample[i]) + job->sample[i]->buffer_size;
+    if (bytes <= (size_t)grouping->max_memory)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "%s: a group of %d samples takes %zu bytes with them, "
+                      "but max_memory is %lld: expected a smaller size",
+                      grouping->name, job->n, bytes,
+                      (long long)grouping->max_memory);
+}
+
 int leat__grouping_write(const leat__grouping *grouping,
                          leat_sample *const sample[], int n, int64_t length,
                          leat_sample *out, int *culprit)
@@ -392,6 +410,8 @@ int leat__grouping_write(const leat__grouping *grouping,
         .grouping = grouping, .sample = sample, .n = n, .length = length};
     int status = lay_out(&job);
     *culprit = job.culprit;
+    if (!status)
+        status = check_memory(&job);
     if (!status)
         status = leat__grouping_name(sample[0], sample[0]->stable, out);
     if (!status && out->nfields + grouping->n > LEAT_MAX_FIELDS)

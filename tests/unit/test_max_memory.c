@@ -215,6 +215,73 @@ START_TEST(a_reader_refuses_a_size_that_is_too_large_for_it)
 }
 END_TEST
 
+/* The status after at most `n` samples. */
+static int read_some(const char *text, int n)
+{
+    leat_open_options few = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *chain = NULL;
+    leat_reader *reader = NULL;
+    leat_sample sample;
+    few.max_memory = 1 << 20;
+    leat_sample_init(&sample);
+    int status = leat_pipeline_parse(&chain, text);
+    if (!status)
+        status = leat_pipeline_open_with(chain, &few, &reader);
+    for (int i = 0; i < n && !status; i++)
+        status = leat_reader_next(reader, &sample);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(chain);
+    return status;
+}
+
+/* What samples take is known once they are complete, what a group takes once
+   its shape is, and groups that wait in a buffer take their samples' memory. */
+START_TEST(groups_count_with_all_that_they_hold)
+{
+    static const char *const texts[] = {
+        "random:200,shape=1024,seed=1 | batch:%d",
+        "random:999,shape=1024,seed=1 | window:%d,1",
+        "random:999,shape=4,seed=1 | batch:4,pad=0,pad_to=(data=%d000)",
+        "random:9999,shape=512,seed=1 | batch:10 | shuffle:%d",
+        "random:9999,shape=512,seed=1 | batch:10 | select:data | shuffle:%d",
+        "random:190,shape=1024,seed=1 | batch:10 | shuffle:%d",
+    };
+    static const int most[] = {200, 200, 99, 20, 20, 20};
+    char text[128];
+    snprintf(text, sizeof(text), texts[_i], 4);
+    int status = read_some(text, 18);
+    ck_assert_msg(status == LEAT_OK, "%s: %s", text, leat_last_error());
+    snprintf(text, sizeof(text), texts[_i], most[_i]);
+    status = read_some(text, 100);
+    ck_assert_msg(status == LEAT_ELIMIT, "%s: %d", text, status);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 1048576"));
+}
+END_TEST
+
+START_TEST(buckets_count_together)
+{
+    enum { LENGTHS = 50, LINES = 1000 };
+    char name[] = "/tmp/leat-lines-XXXXXX", text[512], bounds[256] = "1";
+    int fd = mkstemp(name);
+    FILE *file = fdopen(fd, "w");
+    for (int i = 0; i < LINES; i++)
+        fprintf(file, "%*s\n", i % LENGTHS, "");
+    fclose(file);
+    for (int i = 2; i < LENGTHS; i++)
+        sprintf(bounds + strlen(bounds), ",%d", i);
+    for (int size = 4; size <= 12; size += 8) {
+        snprintf(text, sizeof(text), "text:%s | bucket:line,(%s),batch=%d",
+                 name, bounds, size);
+        int status = read_some(text, 100);
+        ck_assert_int_eq(status, size == 4 ? LEAT_OK : LEAT_ELIMIT);
+    }
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "its 50 buckets take"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 1048576"));
+    remove(name);
+}
+END_TEST
+
 START_TEST(so_it_does_an_index)
 {
     static char lines[300000];
@@ -248,6 +315,8 @@ int main(void)
     tcase_add_test(tcase, a_restore_begins_again);
     tcase_add_loop_test(tcase, a_reader_refuses_a_size_that_is_too_large_for_it,
                         0, 7);
+    tcase_add_loop_test(tcase, groups_count_with_all_that_they_hold, 0, 6);
+    tcase_add_test(tcase, buckets_count_together);
     tcase_add_test(tcase, so_it_does_an_index);
     return suite_run(suite);
 }

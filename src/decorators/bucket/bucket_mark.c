@@ -74,6 +74,7 @@ static void reset(leat__bucket_reader *sorter)
         if (sorter->bucket[i].group)
             sorter->bucket[i].group->n = 0;
     sorter->input->n = sorter->sorted = 0;
+    sorter->held = 0;
     sorter->was_short = false;
     sorter->at = 0;
     sorter->begin.at = 0;
@@ -89,10 +90,12 @@ static int put_again(leat__bucket_reader *sorter, leat__bucket *to)
     if (most == 0)
         return LEAT_OK;
     if (sorter->has_counts && to->group && to->group->n == most)
-        leat__bucket_drop_oldest(to->group);
+        leat__bucket_drop_oldest(sorter, to->group);
     int status = leat__bucket_put(sorter, to);
-    if (!status && !sorter->has_counts && to->group->n == most)
+    if (!status && !sorter->has_counts && to->group->n == most) {
+        leat__bucket_forget(sorter, to->group);
         to->group->n = 0;
+    }
     return status;
 }
 
@@ -157,9 +160,13 @@ int leat__bucket_seek(leat_reader *reader, leat_position position,
     if (sorter->has_counts || status)
         return status;
     sorter->flushed = (int)take_digit(state + READ_BYTES, INT32_MAX);
-    for (int i = 0; i < sorter->n && i < sorter->flushed; i++)
-        if (sorter->bucket[i].group)
-            sorter->bucket[i].group->n = 0;
+    for (int i = 0; i < sorter->n && i < sorter->flushed; i++) {
+        leat__group *group = sorter->bucket[i].group;
+        if (!group)
+            continue;
+        leat__bucket_forget(sorter, group);
+        group->n = 0;
+    }
     return LEAT_OK;
 }
 

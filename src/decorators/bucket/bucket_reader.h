@@ -52,6 +52,7 @@ typedef struct leat__bucket_reader {
     /* of one caller at a time; samples are counted from the epoch's begin on */
     leat__group *input; /* samples that were pulled, and how many were sorted */
     int sorted;
+    int64_t held;   /* bytes of the samples in all buckets */
     bool was_short; /* the last call gave fewer than it was asked for */
     int64_t at;     /* sample that is pulled next */
     leat__bucket_anchor begin; /* at or before the first sample of `input` */
@@ -81,12 +82,17 @@ int leat__bucket_plan(leat__bucket_reader *sorter);
 int leat__bucket_take_one(leat__bucket_reader *sorter, leat_sample *bad,
                           int *out);
 
-/* The sample that was sorted last goes to the end of a bucket, which has room.
+/*
+ * The sample that was sorted last goes to the end of a bucket, which has room.
+ * Errors: LEAT_ENOMEM; LEAT_ELIMIT for more than max_memory in all buckets.
  */
 int leat__bucket_put(leat__bucket_reader *sorter, leat__bucket *to);
 
 /* Drops a bucket's oldest sample, whose slot is then the one after the last. */
-void leat__bucket_drop_oldest(leat__group *group);
+void leat__bucket_drop_oldest(leat__bucket_reader *sorter, leat__group *group);
+
+/* Has the count of what is held forget all samples of a bucket. */
+void leat__bucket_forget(leat__bucket_reader *sorter, const leat__group *group);
 
 /* Operations of the reader. */
 int leat__bucket_next(leat_reader *reader, leat_sample *const out[], int n,

@@ -101,18 +101,37 @@ static int find_bucket(const leat__bucket_reader *sorter,
                       (long long)sample->from.record);
 }
 
-void leat__bucket_drop_oldest(leat__group *group)
+static int64_t bytes_of(const leat_sample *sample)
+{
+    return (int64_t)(sizeof(*sample) + sample->buffer_size);
+}
+
+void leat__bucket_drop_oldest(leat__bucket_reader *sorter, leat__group *group)
 {
     leat_sample *oldest = group->sample[0];
     group->n--;
     memmove(group->sample, group->sample + 1,
             (size_t)group->n * sizeof(group->sample[0]));
     group->sample[group->n] = oldest;
+    sorter->held -= bytes_of(oldest);
 }
 
-static int64_t bytes_of(const leat_sample *sample)
+void leat__bucket_forget(leat__bucket_reader *sorter, const leat__group *group)
 {
-    return (int64_t)(sizeof(*sample) + sample->buffer_size);
+    for (int i = 0; i < group->n; i++)
+        sorter->held -= bytes_of(group->sample[i]);
+}
+
+static int check_memory(const leat__bucket_reader *sorter)
+{
+    int64_t most = sorter->grouper.pool.max_memory;
+    if (most == 0 || sorter->held <= most)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "bucket: the samples in its %d buckets take %lld bytes, "
+                      "but max_memory is %lld: expected fewer buckets or "
+                      "smaller batches",
+                      sorter->n, (long long)sorter->held, (long long)most);
 }
 
 int leat__bucket_put(leat__bucket_reader *sorter, leat__bucket *to)
@@ -136,7 +155,8 @@ int leat__bucket_put(leat__bucket_reader *sorter, leat__bucket *to)
     int64_t more = bytes_of(sample) - bytes_of(*from);
     group->bytes += more;
     atomic_fetch_add_explicit(&pool->bytes, more, memory_order_relaxed);
-    return LEAT_OK;
+    sorter->held += bytes_of(sample);
+    return check_memory(sorter);
 }
 
 /* Gives a bucket to the sample that is returned. */
@@ -147,9 +167,11 @@ static int give(leat__bucket_reader *sorter, leat__bucket *from,
     if (sorter->pads_to_bounds)
         group->length = from->bound - 1;
     int status = leat__group_pool_bind(&sorter->grouper.pool, group, out);
-    if (!status)
-        from->group = NULL;
-    return status;
+    if (status)
+        return status;
+    leat__bucket_forget(sorter, group);
+    from->group = NULL;
+    return LEAT_OK;
 }
 
 /* Completes the next sample of the input; `*out` is its bucket. */

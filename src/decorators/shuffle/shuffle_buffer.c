@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/sample.h"
+#include "decorators/grouper.h"
 
 #include <leat/log.h>
 
@@ -117,7 +118,9 @@ int leat__shuffle_check_memory(leat__shuffle_buffer *buffer)
 {
     const leat__shuffle_slots *slots = &buffer->slots;
     leat__shuffle_note_memory(buffer);
-    int64_t memory = leat__shuffle_slots_memory(slots);
+    /* Groups that are to be written yet are held upstream. */
+    int64_t memory = leat__shuffle_slots_memory(slots) +
+                     leat__grouper_held_below(leat__shuffle_upstream(buffer));
     if (buffer->max_memory == 0 || memory <= buffer->max_memory)
         return LEAT_OK;
     return leat_error(LEAT_ELIMIT,
@@ -230,6 +233,8 @@ static int give(leat__shuffle_buffer *buffer, leat_sample *const out[], int n,
         status = fill(buffer);
     if (!status && !buffer->has_ended)
         status = exchange_some(buffer, out, n, got);
+    else if (!status)
+        status = leat__shuffle_check_memory(buffer);
     while (!status && buffer->has_ended && *got < n) {
         if (buffer->slots.n == 0)
             return LEAT_END;
