@@ -410,6 +410,7 @@ static const leat_reader_ops chain_stream_ops = {
     .materialize = chain_materialize,
     .skip = chain_skip,
     .can_seek = leat__reader_no,
+    .is_endless = leat__decorator_is_any_endless,
     .mark = chain_mark,
     .save = leat__decorator_save,
     .restore = chain_restore,

@@ -85,6 +85,11 @@ static void constant_close(leat_reader *reader)
     leat__decorator_close(reader);
 }
 
+static int constant_is_endless(leat_reader *reader)
+{
+    return ((const constant_reader *)reader)->map.count == LEAT_ENDLESS;
+}
+
 static const leat_reader_ops constant_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "constant",
@@ -100,6 +105,7 @@ static const leat_reader_ops constant_ops = {
     .restore = leat__index_map_restore,
     .may_block = leat__reader_no,
     .memory = constant_memory,
+    .is_endless = constant_is_endless,
 };
 
 /* How many samples may be bad where the epoch may have no end. */

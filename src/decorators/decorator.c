@@ -131,3 +131,22 @@ int leat__decorator_check(leat_reader *reader)
         status = leat_reader_check(decorator->upstream[i]);
     return status;
 }
+
+static int count_endless(const leat__decorator *decorator)
+{
+    int n = 0;
+    for (int i = 0; i < decorator->nupstream; i++)
+        n += leat_reader_is_endless(decorator->upstream[i]);
+    return n;
+}
+
+int leat__decorator_is_any_endless(leat_reader *reader)
+{
+    return count_endless(decorator_of(reader)) > 0;
+}
+
+int leat__decorator_are_all_endless(leat_reader *reader)
+{
+    const leat__decorator *decorator = decorator_of(reader);
+    return count_endless(decorator) == decorator->nupstream;
+}

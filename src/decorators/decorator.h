@@ -49,4 +49,9 @@ int leat__decorator_restore(leat_reader *reader, leat_token *token);
 int leat__decorator_may_block(leat_reader *reader);
 int leat__decorator_check(leat_reader *reader);
 
+/* is_endless where the samples of each upstream reader come, or none follows
+ * the end of the first that ends. */
+int leat__decorator_is_any_endless(leat_reader *reader);
+int leat__decorator_are_all_endless(leat_reader *reader);
+
 #endif

@@ -35,7 +35,9 @@ static int drop_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     .seek = leat__decorator_seek, .cancel = leat__decorator_cancel,            \
     .close = leat__decorator_close, .count = drop_count, .skip = drop_skip,    \
     .can_seek = leat__decorator_can_seek, .save = leat__decorator_save,        \
-    .restore = leat__decorator_restore, .may_block = leat__decorator_may_block
+    .restore = leat__decorator_restore,                                        \
+    .may_block = leat__decorator_may_block,                                    \
+    .is_endless = leat__decorator_is_any_endless
 
 static const leat_reader_ops random_access_ops = {
     DROP_OPS, .read_at = drop_read_at, .advise = drop_advise};

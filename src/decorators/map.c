@@ -214,6 +214,7 @@ static void run_in_order(leat__sample_map *map, bool may_end)
     map->ops.count = NULL;
     map->ops.skip = NULL;
     map->ops.can_seek = leat__reader_no;
+    map->ops.is_endless = leat__reader_no;
 }
 
 static int map_open(const leat_open *open, leat_reader **out)

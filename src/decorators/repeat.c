@@ -188,6 +188,16 @@ static int repeat_restore(leat_reader *reader, leat_token *token)
     return status;
 }
 
+/* A single pass, which ends, is not told from what begins again. */
+static int repeat_is_endless(leat_reader *reader)
+{
+    const repeat_reader *repeat = (const repeat_reader *)reader;
+    if (repeat->times == 0 || repeat->length == 0)
+        return 0;
+    return repeat->times == FOR_EVER ||
+           leat_reader_is_endless(upstream_of(repeat));
+}
+
 static const leat_reader_ops repeat_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "repeat",
@@ -204,6 +214,7 @@ static const leat_reader_ops repeat_ops = {
     .save = leat__decorator_save,
     .restore = repeat_restore,
     .may_block = leat__decorator_may_block,
+    .is_endless = repeat_is_endless,
 };
 
 static const leat_reader_ops repeat_stream_ops = {
@@ -220,6 +231,7 @@ static const leat_reader_ops repeat_stream_ops = {
     .save = leat__decorator_save,
     .restore = repeat_restore,
     .may_block = leat__decorator_may_block,
+    .is_endless = repeat_is_endless,
 };
 
 static int64_t multiply(int64_t length, int64_t times)

@@ -249,6 +249,7 @@ static const leat_reader_ops map_ops = {
     .save = leat__decorator_save,
     .restore = map_restore,
     .may_block = leat__decorator_may_block,
+    .is_endless = leat__decorator_is_any_endless,
 };
 
 static void choose_operations(leat__sample_map *map)

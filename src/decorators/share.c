@@ -251,6 +251,11 @@ static int share_check(leat_reader *reader)
     return leat_reader_check(reader_of(reader)->shared->reader);
 }
 
+static int share_is_endless(leat_reader *reader)
+{
+    return leat_reader_is_endless(reader_of(reader)->shared->reader);
+}
+
 static const leat_reader_ops share_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "share",
@@ -265,6 +270,7 @@ static const leat_reader_ops share_ops = {
     .restore = share_save,
     .may_block = share_may_block,
     .check = share_check,
+    .is_endless = share_is_endless,
 };
 
 static int check_open(const leat_open *open)

@@ -74,6 +74,14 @@ static int take_mark(leat_reader *reader, leat_token *token)
                                    sizeof(take->next.index));
 }
 
+/* Unless it takes all. */
+static int take_is_endless(leat_reader *reader)
+{
+    const leat__index_map *map = (const leat__index_map *)reader;
+    return map->count == INT64_MAX &&
+           leat_reader_is_endless(map->decorator.upstream[0]);
+}
+
 static const leat_reader_ops take_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "take",
@@ -102,6 +110,7 @@ static const leat_reader_ops take_stream_ops = {
     .close = leat__decorator_close,
     .skip = take_skip,
     .can_seek = leat__decorator_can_seek,
+    .is_endless = take_is_endless,
     .mark = take_mark,
     .save = leat__decorator_save,
     .restore = leat__index_map_restore,

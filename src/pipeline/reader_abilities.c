@@ -30,6 +30,17 @@ int leat_reader_is_random_access(const leat_reader *reader)
     return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);
 }
 
+int leat_reader_is_endless(leat_reader *reader)
+{
+    int64_t count;
+    leat_reader *upstream = reader->state->upstream;
+    if (LEAT__HAS(reader, is_endless))
+        return reader->ops->is_endless(reader);
+    if (!leat_reader_count(reader, &count))
+        return count == LEAT_ENDLESS;
+    return upstream && leat_reader_is_endless(upstream);
+}
+
 int leat_reader_can_seek(leat_reader *reader)
 {
     return LEAT__HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;

@@ -79,7 +79,7 @@ static void explain_reader(const leat_pipeline *pipeline, leat_reader *reader,
     int status = leat_reader_count(reader, &out->count);
     require_answer(status);
     if (status)
-        out->count = -1;
+        out->count = leat_reader_is_endless(reader) ? LEAT_ENDLESS : -1;
 }
 
 /* The reader's own part of the text, after that of what it reads. */

@@ -268,7 +268,7 @@ static void open_pipeline(struct pipeline_import *import, const char *text)
     add_arguments(import);
     if (leat_reader_count(import->reader, &import->importer.count))
         import->importer.count = -1;
-    if (import->importer.count == LEAT_ENDLESS)
+    if (leat_reader_is_endless(import->reader))
         message_fail("the pipeline has no end: add | take:N");
 }
 

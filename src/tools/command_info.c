@@ -291,7 +291,7 @@ static void read_pipeline(struct info *info, const char *text, bool quiet)
     cleanup_add(close_reader, info);
     if (leat_reader_count(reader, &count))
         count = 0;
-    if (count == LEAT_ENDLESS)
+    if (leat_reader_is_endless(reader))
         message_fail("the pipeline has no end: add | take:N");
     output_require_sound(database_fields(reader, &info->spec, &info->nspec));
     read_all(info, count, quiet);

@@ -188,6 +188,8 @@ cmp jpegs/data.mdb again/data.mdb || fail "a pipeline gives other images"
 refuses 2 'nowhere' "$leat" import pipeline lmdb:nowhere made
 refuses 2 'nonesuch' "$leat" import pipeline nonesuch:x made
 refuses 2 'has no end' timeout 10 "$leat" import pipeline 'lmdb:plain | repeat' made
+refuses 2 'has no end' timeout 10 "$leat" import pipeline \
+    'lmdb:plain | where:label=0.. | repeat' made
 refuses 64 'arguments are missing' "$leat" import pipeline lmdb:plain
 
 # The real files give what Caffe's convert_mnist_data made of them.

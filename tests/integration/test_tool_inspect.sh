@@ -703,6 +703,11 @@ has '"keys": \[null, null\]'
 run 0 info --json none
 has '"keys": \[null, null\]'
 run 2 info 'lmdb:good | tale:2'
+for text in 'range:3 | repeat' 'range:3 | where:value=0.. | repeat' \
+    'range:3 | repeat | where:value=0..' 'range:3 | repeat | share'; do
+    run 2 info "$text"
+    check "$text is refused" grep -q 'the pipeline has no end: add | take:N' err
+done
 for command in 'verify' 'compare good' 'show --out png'; do
     # shellcheck disable=SC2086
     run 2 $command lmdb:good

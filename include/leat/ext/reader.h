@@ -274,6 +274,14 @@ struct leat_reader_ops {
      * data do not change. Any thread.
      */
     int (*check)(leat_reader *reader);
+
+    /**
+     * Whether an epoch has no end, unless it is empty: 1 or 0; constant. For
+     * readers that have none without a count, and for those whose count takes
+     * long. NULL: whether count is LEAT_ENDLESS; where that is unknown, what a
+     * decorator's only upstream reader says. Any thread.
+     */
+    int (*is_endless)(leat_reader *reader);
 };
 
 /**
@@ -284,6 +292,13 @@ struct leat_reader_ops {
  * Thread safety: any threads, between the return of open and close.
  */
 LEAT_API void leat_reader_add_blocked(leat_reader *reader, int64_t nanoseconds);
+
+/**
+ * Whether an epoch of the reader has no end, unless it is empty, as far as is
+ * known: 1 or 0. `cache`, `leat info` and `leat import pipeline` refuse one.
+ * Thread safety: any threads.
+ */
+LEAT_API int leat_reader_is_endless(leat_reader *reader);
 
 /**
  * Reads up to `n` samples for a decorator: appends their fields to what `out`

@@ -9,6 +9,7 @@
 #include "decorators/cache/cache_reader.h"
 #include "decorators/decorators.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
 
@@ -44,7 +45,8 @@ static int cache_may_block(leat_reader *reader)
     .size = sizeof(leat_reader_ops), .name = "cache",                          \
     .fields = leat__decorator_fields, .cancel = leat__decorator_cancel,        \
     .close = cache_close, .save = leat__decorator_save,                        \
-    .may_block = cache_may_block, .memory = cache_memory
+    .may_block = cache_may_block, .memory = cache_memory,                      \
+    .is_endless = leat__reader_no
 
 static const leat_reader_ops random_access_ops = {
     CACHE_OPS,
@@ -82,9 +84,9 @@ static int set_budget(leat__cache_reader *cache, const leat_open *open)
     return LEAT_OK;
 }
 
-static int check_count(int64_t count)
+static int check_end(leat_reader *upstream)
 {
-    if (count != LEAT_ENDLESS)
+    if (!leat_reader_is_endless(upstream))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL, "cache: its epochs have no end; put it "
                                    "before repeat");
@@ -96,8 +98,6 @@ static int init_index(leat__cache_reader *cache)
     int64_t *count = &cache->map.count;
     int64_t most = cache->budget / LEAT__CACHE_COST_MIN;
     int status = leat_reader_count(leat__cache_upstream(cache), count);
-    if (!status)
-        status = check_count(*count);
     if (status || cache->path)
         return status;
     cache->nentries = *count < most ? *count : most;
@@ -159,6 +159,8 @@ static int init(leat__cache_reader *cache, const leat_open *open)
 {
     leat_reader *upstream = leat__cache_upstream(cache);
     int status = set_budget(cache, open);
+    if (!status)
+        status = check_end(upstream);
     cache->path = leat_args_get(open->args, "dir");
     cache->has_mark = leat_reader_has_mark(upstream);
     cache->is_random_access =

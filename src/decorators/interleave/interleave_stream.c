@@ -367,6 +367,7 @@ const leat_reader_ops leat__interleave_stream_ops = {
     .save = leat__decorator_save,
     .may_block = leat__decorator_may_block,
     .check = leat__decorator_check,
+    .is_endless = leat__decorator_is_any_endless,
 };
 
 static int64_t template_memory(leat_reader *reader)

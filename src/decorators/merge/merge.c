@@ -85,8 +85,8 @@ static int merge_count(leat_reader *reader, int64_t *out)
     for (int i = 0; i < decorator->nupstream && !status; i++) {
         int64_t count;
         status = leat_reader_count(decorator->upstream[i], &count);
-        if (!status && __builtin_add_overflow(sum, count, &sum))
-            sum = LEAT_ENDLESS - count;
+        if (!status)
+            sum = sum < LEAT_ENDLESS - count ? sum + count : LEAT_ENDLESS;
     }
     if (!status)
         *out = sum;
@@ -119,6 +119,7 @@ static const leat_reader_ops merge_ops = {
     .can_seek = leat__reader_no,
     .save = merge_save,
     .check = leat__decorator_check,
+    .is_endless = leat__decorator_is_any_endless,
     .restore = merge_save,
     .memory = merge_memory,
 };

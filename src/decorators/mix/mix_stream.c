@@ -224,6 +224,13 @@ static int mix_restore(leat_reader *reader, leat_token *token)
     return status ? status : begin_epoch(mix_of(reader));
 }
 
+static int mix_is_endless(leat_reader *reader)
+{
+    return ((leat__mix *)reader)->on_end == LEAT_MIX_STOP
+               ? leat__decorator_are_all_endless(reader)
+               : leat__decorator_is_any_endless(reader);
+}
+
 const leat_reader_ops leat__mix_stream_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "mix",
@@ -241,4 +248,5 @@ const leat_reader_ops leat__mix_stream_ops = {
     .may_block = leat__decorator_may_block,
     .check = leat__decorator_check,
     .memory = leat__mix_memory,
+    .is_endless = mix_is_endless,
 };

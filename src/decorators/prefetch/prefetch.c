@@ -55,7 +55,7 @@ static int64_t prefetch_memory(leat_reader *reader)
     .seek = leat__prefetch_seek, .cancel = leat__prefetch_cancel,              \
     .close = leat__prefetch_close, .count = prefetch_count,                    \
     .skip = leat__prefetch_skip, .may_block = leat__decorator_may_block,       \
-    .memory = prefetch_memory
+    .memory = prefetch_memory, .is_endless = leat__decorator_is_any_endless
 #define PREFETCH_RESUMES                                                       \
     .can_seek = leat__decorator_can_seek, .save = leat__prefetch_save,         \
     .restore = leat__prefetch_restore

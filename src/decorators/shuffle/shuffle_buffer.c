@@ -304,6 +304,7 @@ static const leat_reader_ops buffer_ops = {
     .restore = leat__shuffle_buffer_restore,
     .may_block = leat__decorator_may_block,
     .memory = buffer_memory,
+    .is_endless = leat__decorator_is_any_endless,
 };
 
 /* Over a stream whose positions no index finds. */
@@ -322,6 +323,7 @@ static const leat_reader_ops buffer_stream_ops = {
     .restore = leat__shuffle_buffer_restore,
     .may_block = leat__decorator_may_block,
     .memory = buffer_memory,
+    .is_endless = leat__decorator_is_any_endless,
 };
 
 int leat__shuffle_buffer_open(const leat_open *open,

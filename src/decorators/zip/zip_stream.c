@@ -460,4 +460,5 @@ const leat_reader_ops leat__zip_stream_ops = {
     .may_block = leat__decorator_may_block,
     .check = leat__decorator_check,
     .memory = leat__zip_memory,
+    .is_endless = leat__decorator_are_all_endless,
 };

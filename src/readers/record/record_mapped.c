@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "pipeline/reader_table.h"
 #include "readers/record/record_ahead.h"
 #include "readers/record/record_cursor.h"
 #include "readers/record/record_requests.h"
@@ -425,6 +426,7 @@ static const leat_reader_ops mapped_ops = {
     .close = mapped_close,
     .materialize = mapped_materialize,
     .count = mapped_count,
+    .is_endless = leat__reader_no,
     .read_at = mapped_read_at,
     .advise = mapped_advise,
     .skip = mapped_skip,
