@@ -341,7 +341,7 @@ static void sort_names(json_t **counts)
     *counts = sorted;
 }
 
-static int print_json(const struct info *info, int64_t bytes)
+static int print_json(struct info *info, int64_t bytes)
 {
     return output_json(json_pack(
         "{s:I, s:O*, s:O, s:O, s:O, s:o*, s:I, s:[s?, s?], s:I, s:I}",
@@ -356,7 +356,7 @@ static int print_json(const struct info *info, int64_t bytes)
         "sampled", (json_int_t)info->sampled));
 }
 
-static int print_text(const struct info *info, const char *path, int64_t bytes)
+static int print_text(struct info *info, const char *path, int64_t bytes)
 {
     printf("%s: %s, %s\n", plain_text(path),
            output_count(info->records, "record", "records"),

@@ -3,7 +3,6 @@
 #include "tools/cli/plain_text.h"
 #include "tools/database/inspection.h"
 
-#include <leat/example.h>
 #include <leat/ext/arguments.h>
 
 #include <stdlib.h>
@@ -12,63 +11,72 @@
 /* Of one record. */
 enum { FEATURES = 256 };
 
-static json_t *need(json_t *made)
+static void *need(void *made)
 {
     if (!made)
         message_fail("out of memory");
     return made;
 }
 
-static json_int_t number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
-static void set(json_t *object, const char *name, json_int_t value)
-{
-    if (json_object_set_new(object, name, json_integer(value)))
-        message_fail("out of memory");
-}
-
-/* The figures of a feature; NULL: it is one too many. */
-static json_t *find(struct feature_table *table,
+static bool is_same(const struct feature *one,
                     const leat_example_feature *feature)
 {
-    char name[KEY_TEXT], key[KEY_TEXT + 32];
-    const char *type = leat_dtype_name(feature->dtype);
-    inspection_key(name, feature->name, feature->name_size, 0);
-    snprintf(key, sizeof(key), "%s%s %s", feature->is_sequence ? "[]" : "",
-             type, name);
-    json_t *figures = json_object_get(table->feature, key);
-    if (figures)
-        return figures;
-    table->has_more |= json_object_size(table->feature) == FEATURE_TABLE_MAX;
-    if (table->has_more)
-        return NULL;
-    figures =
-        need(json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:I}", "name", name,
-                       "type", type, "sequence", (int)feature->is_sequence,
-                       "fewest", (json_int_t)INT64_MAX, "most", (json_int_t)0,
-                       "records", (json_int_t)0, "last", (json_int_t)0));
-    if (json_object_set_new(table->feature, key, figures))
-        message_fail("out of memory");
-    return figures;
+    return one->name_size == feature->name_size &&
+           one->dtype == feature->dtype &&
+           one->is_sequence == feature->is_sequence &&
+           memcmp(one->name, feature->name, one->name_size) == 0;
+}
+
+static struct feature *append(struct feature_table *table,
+                              const leat_example_feature *feature)
+{
+    if (!table->feature)
+        table->feature =
+            need(calloc(FEATURE_TABLE_MAX, sizeof(*table->feature)));
+    struct feature *one = &table->feature[table->n++];
+    *one = (struct feature){
+        .name = need(malloc(feature->name_size + 1)),
+        .name_size = feature->name_size,
+        .dtype = feature->dtype,
+        .is_sequence = feature->is_sequence,
+        .fewest = INT64_MAX,
+    };
+    memcpy(one->name, feature->name, feature->name_size);
+    one->name[one->name_size] = 0;
+    return one;
+}
+
+/* Records have their features in one order, as a rule. NULL: there is no room.
+ */
+static struct feature *find(struct feature_table *table,
+                            const leat_example_feature *feature)
+{
+    for (int i = 0; i < table->n; i++) {
+        int at = table->next + i;
+        at -= at < table->n ? 0 : table->n;
+        if (!is_same(&table->feature[at], feature))
+            continue;
+        table->next = at + 1 < table->n ? at + 1 : 0;
+        return &table->feature[at];
+    }
+    bool has_room =
+        table->n < FEATURE_TABLE_MAX && feature->name_size <= KEY_MOST;
+    table->has_more |= !has_room;
+    return has_room ? append(table, feature) : NULL;
 }
 
 static void add(struct feature_table *table,
                 const leat_example_feature *feature)
 {
-    json_t *figures = find(table, feature);
-    if (!figures)
+    struct feature *one = find(table, feature);
+    if (!one)
         return;
-    if (feature->steps > 0 && feature->fewest < number(figures, "fewest"))
-        set(figures, "fewest", feature->fewest);
-    if (feature->most > number(figures, "most"))
-        set(figures, "most", feature->most);
-    if (number(figures, "last") == table->records)
-        return;
-    set(figures, "last", table->records);
-    set(figures, "records", number(figures, "records") + 1);
+    if (feature->fewest < one->fewest)
+        one->fewest = feature->fewest;
+    if (feature->most > one->most)
+        one->most = feature->most;
+    one->records += one->last != table->records;
+    one->last = table->records;
 }
 
 void feature_table_add(struct feature_table *table, const leat_field *record)
@@ -79,8 +87,6 @@ void feature_table_add(struct feature_table *table, const leat_field *record)
                               record->bytes) ||
         found == 0)
         return;
-    if (!table->feature)
-        table->feature = need(json_object());
     table->records++;
     table->has_more |= found > FEATURES;
     for (int64_t i = 0; i < found && i < FEATURES; i++)
@@ -89,75 +95,66 @@ void feature_table_add(struct feature_table *table, const leat_field *record)
 
 /* "label=int64", "x=float32[3]", "ids=[int64]?". */
 static json_t *argument(const struct feature_table *table,
-                        const json_t *figures)
+                        const struct feature *one, const char *name)
 {
-    char name[2 * KEY_TEXT + 8], text[sizeof(name) + 64], shape[32] = "";
-    bool is_sequence = json_is_true(json_object_get(figures, "sequence"));
-    bool is_everywhere = number(figures, "records") == table->records;
-    json_int_t most = number(figures, "most");
-    bool is_fixed = number(figures, "fewest") == most && most > 0;
-    if (!is_fixed || (!is_sequence && !is_everywhere))
+    char escaped[2 * KEY_TEXT + 8], text[sizeof(escaped) + 64], shape[32] = "";
+    bool is_everywhere = one->records == table->records;
+    bool is_fixed = one->fewest == one->most && one->most > 0;
+    if (!is_fixed || (!one->is_sequence && !is_everywhere))
         snprintf(shape, sizeof(shape), "[-1]");
-    else if (most > 1)
-        snprintf(shape, sizeof(shape), "[%lld]", (long long)most);
-    leat_args_escape(json_string_value(json_object_get(figures, "name")), name,
-                     sizeof(name));
-    snprintf(text, sizeof(text), is_sequence ? "%s=[%s%s]%s" : "%s=%s%s%s",
-             name, json_string_value(json_object_get(figures, "type")), shape,
-             is_sequence && !is_everywhere ? "?" : "");
+    else if (one->most > 1)
+        snprintf(shape, sizeof(shape), "[%lld]", (long long)one->most);
+    leat_args_escape(name, escaped, sizeof(escaped));
+    snprintf(text, sizeof(text), one->is_sequence ? "%s=[%s%s]%s" : "%s=%s%s%s",
+             escaped, leat_dtype_name(one->dtype), shape,
+             one->is_sequence && !is_everywhere ? "?" : "");
     return need(json_string(text));
 }
 
 static json_t *describe(const struct feature_table *table,
-                        const json_t *figures)
+                        const struct feature *one)
 {
-    json_int_t most = number(figures, "most");
-    json_int_t fewest = number(figures, "fewest");
-    return need(json_pack("{s:O, s:O, s:O, s:[I, I], s:I, s:o}", "name",
-                          json_object_get(figures, "name"), "type",
-                          json_object_get(figures, "type"), "sequence",
-                          json_object_get(figures, "sequence"), "values",
-                          fewest < most ? fewest : most, most, "records",
-                          number(figures, "records"), "argument",
-                          argument(table, figures)));
+    char name[KEY_TEXT];
+    inspection_key(name, one->name, one->name_size, 0);
+    return need(json_pack(
+        "{s:s, s:s, s:b, s:[I, I], s:I, s:o}", "name", name, "type",
+        leat_dtype_name(one->dtype), "sequence", (int)one->is_sequence,
+        "values", (json_int_t)one->fewest, (json_int_t)one->most, "records",
+        (json_int_t)one->records, "argument", argument(table, one, name)));
 }
 
+/* By name, then by type. */
 static int compare(const void *a, const void *b)
 {
-    const json_t *one = *(json_t *const *)a, *other = *(json_t *const *)b;
-    int order = strverscmp(json_string_value(json_object_get(one, "name")),
-                           json_string_value(json_object_get(other, "name")));
-    return order ? order
-                 : strcmp(json_string_value(json_object_get(one, "type")),
-                          json_string_value(json_object_get(other, "type")));
+    const struct feature *one = a, *other = b;
+    int order = strverscmp(one->name, other->name);
+    if (order)
+        return order;
+    return one->dtype != other->dtype
+               ? (int)one->dtype - (int)other->dtype
+               : (int)one->is_sequence - (int)other->is_sequence;
 }
 
-json_t *feature_table_json(const struct feature_table *table)
+json_t *feature_table_json(struct feature_table *table)
 {
-    json_t *feature[FEATURE_TABLE_MAX], *array = need(json_array()), *figures;
-    const char *key;
-    size_t n = 0;
-    json_object_foreach(table->feature, key, figures)
-    {
-        feature[n++] = figures;
-    }
-    qsort(feature, n, sizeof(feature[0]), compare);
-    for (size_t i = 0; i < n; i++)
-        if (json_array_append_new(array, describe(table, feature[i])))
+    json_t *array = need(json_array());
+    if (table->n > 0)
+        qsort(table->feature, (size_t)table->n, sizeof(*table->feature),
+              compare);
+    for (int i = 0; i < table->n; i++)
+        if (json_array_append_new(array, describe(table, &table->feature[i])))
             message_fail("out of memory");
     return array;
 }
 
-void feature_table_print(const struct feature_table *table)
+void feature_table_print(struct feature_table *table)
 {
     json_t *array = feature_table_json(table), *feature;
     bool has_sequence = false;
     size_t i;
-    json_array_foreach(array, i, feature)
-    {
-        has_sequence |= json_is_true(json_object_get(feature, "sequence"));
-    }
-    if (json_array_size(array) > 0)
+    for (int k = 0; k < table->n; k++)
+        has_sequence |= table->feature[k].is_sequence;
+    if (table->n > 0)
         printf("features, as %s takes them:\n",
                has_sequence ? "sequence_example" : "example");
     json_array_foreach(array, i, feature)
@@ -165,7 +162,7 @@ void feature_table_print(const struct feature_table *table)
         printf(
             "  %-12s %lld\n",
             plain_text(json_string_value(json_object_get(feature, "argument"))),
-            (long long)number(feature, "records"));
+            (long long)table->feature[i].records);
     }
     if (table->has_more)
         printf("  ...\n");
@@ -174,5 +171,7 @@ void feature_table_print(const struct feature_table *table)
 
 void feature_table_finish(struct feature_table *table)
 {
-    json_decref(table->feature);
+    for (int i = 0; i < table->n; i++)
+        free(table->feature[i].name);
+    free(table->feature);
 }

@@ -3,19 +3,35 @@
 #define LEAT_TOOLS_DATABASE_FEATURE_TABLE_H
 
 #include <jansson.h>
+#include <leat/example.h>
 #include <leat/sample.h>
 
-/* The features that are told apart; those that are met later are left out. */
+/* The features that are told apart; those that are met later are left out, and
+ * those with a name that no line would show (KEY_MOST). */
 enum { FEATURE_TABLE_MAX = 1000 };
+
+/* One name of one type, and what records have of it. */
+struct feature {
+    char *name; /* as in the message, and a NUL */
+    size_t name_size;
+    leat_dtype dtype;
+    bool is_sequence;
+    int64_t fewest, most; /* values; of a sequence, those of a step */
+    int64_t records;
+    int64_t last; /* the record that it was met in last, from 1 */
+};
 
 /* A zeroed one is empty. */
 struct feature_table {
     int64_t records; /* that have features */
-    json_t *feature; /* object of "TYPE NAME": its figures; NULL: none yet */
-    bool has_more;   /* some were left out */
+    struct feature *feature;
+    int n;
+    int next;      /* of the feature that is likely met next */
+    bool has_more; /* some were left out */
 };
 
-/* Adds the features of a record, if it is an Example or a SequenceExample. */
+/* Adds the features of a record, if it is an Example or a SequenceExample. Ends
+ * the program without memory. */
 void feature_table_add(struct feature_table *table, const leat_field *record);
 
 /*
@@ -24,9 +40,9 @@ void feature_table_add(struct feature_table *table, const leat_field *record);
  * most], "records", "argument"}, ordered by name. Owned by the caller. Ends the
  * program without memory.
  */
-json_t *feature_table_json(const struct feature_table *table);
+json_t *feature_table_json(struct feature_table *table);
 
-void feature_table_print(const struct feature_table *table);
+void feature_table_print(struct feature_table *table);
 
 void feature_table_finish(struct feature_table *table);
 
