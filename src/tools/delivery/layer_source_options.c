@@ -196,7 +196,9 @@ void layer_source_options_check(const struct layer_source_options *options,
     if (options->reader && !layer->batch_size && !layer->global_batch_size)
         message_misuse(command, "%s: --reader needs --batch", command);
     if (options->net && has_transform(options))
-        message_misuse(command, "%s: with --net, the file sets the transform",
+        message_misuse(command,
+                       "%s: with --net, the file sets the transform; only its "
+                       "mean can be replaced, by --mean-file",
                        command);
     if (options->net && options->ntop)
         message_misuse(command, "%s: with --net, the file lists the tops",
