@@ -22,7 +22,7 @@ static bool has_no_list(int code)
 static bool keep_list(int fd, const char *replaced)
 {
     char list[LIST_BYTES];
-    ssize_t n = lgetxattr(replaced, LIST, list, sizeof(list));
+    ssize_t n = getxattr(replaced, LIST, list, sizeof(list));
     if (n >= 0)
         return fsetxattr(fd, LIST, list, (size_t)n, 0) == 0;
     return has_no_list(errno) &&
@@ -32,17 +32,17 @@ static bool keep_list(int fd, const char *replaced)
 bool leat__file_is_for_all(const char *path)
 {
     struct stat found;
-    if (lstat(path, &found))
+    if (stat(path, &found))
         return errno == ENOENT;
     mode_t all = S_ISDIR(found.st_mode) ? 0555 : 0444;
-    return (found.st_mode & all) == all && lgetxattr(path, LIST, NULL, 0) < 0 &&
+    return (found.st_mode & all) == all && getxattr(path, LIST, NULL, 0) < 0 &&
            has_no_list(errno);
 }
 
 mode_t leat__file_first_mode(const char *replaced)
 {
     struct stat old;
-    return !lstat(replaced, &old) && S_ISREG(old.st_mode) ? 0600 : 0666;
+    return !stat(replaced, &old) && S_ISREG(old.st_mode) ? 0600 : 0666;
 }
 
 /*
@@ -54,8 +54,7 @@ int leat__file_keep_access(int fd, const char *replaced)
     struct stat old, new;
     if (fstat(fd, &new))
         return -1;
-    if (lstat(replaced, &old) ||
-        (old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
+    if (stat(replaced, &old) || (old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
         return 0;
     const mode_t all = S_ISDIR(old.st_mode) ? 07777 : 0777;
     mode_t mode = (old.st_mode & all) | (S_ISDIR(old.st_mode) ? 0700 : 0);

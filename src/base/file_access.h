@@ -1,4 +1,5 @@
-/* file_access.h: who may do what with a file that replaces another. */
+/* file_access.h: who may do what with a file that replaces another. A link has
+ * the access of what it leads to. */
 #ifndef LEAT_BASE_FILE_ACCESS_H
 #define LEAT_BASE_FILE_ACCESS_H
 

@@ -106,6 +106,23 @@ START_TEST(an_index_has_the_permissions_of_its_file)
 }
 END_TEST
 
+/* Those of the file that a link leads to, not of the link. */
+START_TEST(an_index_beside_a_link_has_the_permissions_of_its_file)
+{
+    struct stat found;
+    char link[sizeof(kept)], beside[sizeof(kept)];
+    write_records(5, 10);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    snprintf(link, sizeof(link), "%s/link", folder);
+    snprintf(beside, sizeof(beside), "%s/.link.leat-index", folder);
+    snprintf(text, sizeof(text), "tfrecord:%s,index=keep", link);
+    ck_assert_int_eq(symlink(path, link), 0);
+    ck_assert_int_eq(count_records(), 5);
+    ck_assert_int_eq(lstat(beside, &found), 0);
+    ck_assert_uint_eq(found.st_mode & 07777, 0600);
+}
+END_TEST
+
 START_TEST(a_stale_index_is_made_again)
 {
     write_records(50, 10);
@@ -364,6 +381,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, an_index_is_kept_and_used_again);
     tcase_add_test(tcase, an_index_has_the_permissions_of_its_file);
+    tcase_add_test(tcase,
+                   an_index_beside_a_link_has_the_permissions_of_its_file);
     tcase_add_test(tcase, a_stale_index_is_made_again);
     tcase_add_test(tcase, a_file_just_written_keeps_no_index);
     tcase_add_test(tcase, a_file_of_any_time_has_its_index_kept_if_it_is_past);

@@ -462,6 +462,29 @@ START_TEST(what_replaces_a_private_database_is_private_while_it_is_made)
 }
 END_TEST
 
+/* A link to the data, which may be on another disk, says nothing. */
+START_TEST(what_replaces_a_link_has_the_permissions_of_its_file)
+{
+    struct staging_options options = options_of(1);
+    struct stat found;
+    mode_t mask = umask(022);
+    make_database(path, "old");
+    ck_assert_int_eq(chmod(beside("/data.mdb"), 0600), 0);
+    ck_assert_int_eq(rename(beside("/data.mdb"), beside(".data")), 0);
+    ck_assert_int_eq(symlink(beside(".data"), beside("/data.mdb")), 0);
+    struct staging staging = open_staging(&options);
+    ck_assert_int_eq(stat(beside(".leat-part"), &found), 0);
+    ck_assert_uint_eq(found.st_mode & 077, 0);
+    fill(&staging, "new");
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+    staging_close(&staging, 0);
+    ck_assert_int_eq(lstat(beside("/data.mdb"), &found), 0);
+    ck_assert_uint_eq(found.st_mode, S_IFREG | 0600);
+    ck_assert(has_text(beside(".data"), "old"));
+    umask(mask);
+}
+END_TEST
+
 /* A write of the journal that a kill or a full disk cut short. */
 START_TEST(a_journal_cut_short_loses_nothing)
 {
@@ -734,6 +757,7 @@ int main(void)
                    a_run_resumes_whatever_the_permissions_of_what_it_replaces);
     tcase_add_test(
         tcase, what_replaces_a_private_database_is_private_while_it_is_made);
+    tcase_add_test(tcase, what_replaces_a_link_has_the_permissions_of_its_file);
     tcase_add_test(tcase, a_journal_cut_short_loses_nothing);
     tcase_add_test(tcase, other_arguments_tidy_up_and_start_over);
     tcase_add_test(tcase, a_second_run_is_refused);
