@@ -424,8 +424,10 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * transaction of a database; so is a copy with times of its own. What comes
  * through pipes cannot be told from other data, and is refused
  * (LEAT_EUNSUPPORTED); what callbacks and maps give is not looked at. A sample
- * whose checksum is wrong is a bad record. Where it cannot be made, the log
- * says so, and samples are read from upstream.
+ * whose checksum is wrong is a bad record. Where PATH.partial cannot be made,
+ * as in a directory that may not be written to, open fails (LEAT_EIO); where
+ * the cache cannot be completed, as on a disk that fills, the log says so, and
+ * samples are read from upstream.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);
