@@ -359,8 +359,9 @@ static int read_transform(const reading *in)
 static int read_tops(const reading *in)
 {
     leat__net_param *out = in->out;
-    int status = leat__net_tops_read(
-        &out->list, &out->file, find(in->own, "top"), find(in->layer, "top"));
+    int status =
+        leat__net_tops_read(&out->list, &out->file, &out->transform,
+                            find(in->own, "top"), find(in->layer, "top"));
     if (status || out->list.n == 0)
         return status;
     out->options.top = out->list.top;

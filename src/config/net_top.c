@@ -112,10 +112,13 @@ static int check_lines(const leat__net_tops *out, const leat__prototxt *file,
 }
 
 /* Checks the list as a whole, at the location of its first top. */
-static int plan(leat__net_tops *out, leat__prototxt *file, const field *first)
+static int plan(leat__net_tops *out, leat__prototxt *file,
+                const leat_transform_options *transform, const field *first)
 {
-    const leat_data_layer_options options = {
-        .size = sizeof(options), .top = out->top, .ntop = out->n};
+    const leat_data_layer_options options = {.size = sizeof(options),
+                                             .transform = transform,
+                                             .top = out->top,
+                                             .ntop = out->n};
     leat__top_list *owned = leat__alloc_zero(1, sizeof(*owned));
     leat__top_plan *names = leat__alloc_zero(1, sizeof(*names));
     int status = owned && names ? LEAT_OK : LEAT_ENOMEM;
@@ -136,6 +139,7 @@ static int plan(leat__net_tops *out, leat__prototxt *file, const field *first)
 }
 
 int leat__net_tops_read(leat__net_tops *out, leat__prototxt *file,
+                        const leat_transform_options *transform,
                         const field *first, const field *line)
 {
     if (!first)
@@ -150,6 +154,6 @@ int leat__net_tops_read(leat__net_tops *out, leat__prototxt *file,
             return status;
         out->n++;
     }
-    int status = plan(out, file, first);
+    int status = plan(out, file, transform, first);
     return status ? status : check_lines(out, file, line);
 }

@@ -17,11 +17,12 @@ typedef struct leat__net_tops {
 
 /*
  * Reads `top { }` of leat_param, `first` and its like, into zeroed tops; NULL:
- * there are none. `line` is the layer's first `top`, or NULL: its lines must
- * name the same, lengths and offsets included. Errors: LEAT_EINVAL,
- * LEAT_ENOMEM.
+ * there are none. Images without a transform of their own have the layer's,
+ * `transform`. `line` is the layer's first `top`, or NULL: its lines must name
+ * the same, lengths and offsets included. Errors: LEAT_EINVAL, LEAT_ENOMEM.
  */
 int leat__net_tops_read(leat__net_tops *out, leat__prototxt *file,
+                        const leat_transform_options *transform,
                         const leat__prototxt_field *first,
                         const leat__prototxt_field *line);
 

@@ -67,6 +67,27 @@ START_TEST(the_layers_own_lines_may_be_left_out)
 }
 END_TEST
 
+START_TEST(images_without_a_transform_choose_by_the_layers)
+{
+    ck_assert_int_eq(parse("transform_param { crop_size: 5 mirror: true }",
+                           "top { name: 'image' is_image: true }"
+                           "top { name: 'mask' is_image: true choices_of: "
+                           "'image' transform_param { crop_size: 5 mirror: "
+                           "true } }"
+                           "top { name: 'depth' is_image: true choices_of: "
+                           "'image' }"),
+                     LEAT_OK);
+    leat_net_close(net);
+    ck_assert_int_eq(parse("transform_param { crop_size: 5 }",
+                           "top { name: 'image' is_image: true }"
+                           "top { name: 'mask' is_image: true choices_of: "
+                           "'image' transform_param { crop_size: 4 } }"),
+                     LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), "found 4 and 5") != NULL, "%s",
+                  leat_last_error());
+}
+END_TEST
+
 static const struct {
     const char *lines, *tops, *line;
 } refused[] = {
@@ -114,6 +135,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, tops_are_read_with_all_that_they_say);
     tcase_add_test(tcase, the_layers_own_lines_may_be_left_out);
+    tcase_add_test(tcase, images_without_a_transform_choose_by_the_layers);
     tcase_add_loop_test(tcase, wrong_tops_are_refused_where_they_stand, 0,
                         sizeof(refused) / sizeof(refused[0]));
     tcase_add_test(tcase, there_are_32_at_most);
