@@ -34,6 +34,7 @@ typedef struct leat__value {
     int depth;
     bool may_block;
     bool draws_seed;
+    bool varies;
     uint64_t hash;
 } leat__value;
 

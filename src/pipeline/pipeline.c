@@ -50,12 +50,20 @@ static int make_text(leat_pipeline *pipeline)
     return pipeline->text ? LEAT_OK : LEAT_ENOMEM;
 }
 
+/* Whether the samples are those of the only upstream reader, in any epoch. */
+static bool is_transparent(const leat_pipeline *pipeline)
+{
+    int passes_on = pipeline->type->passes_on;
+    return pipeline->nupstream == 1 && passes_on != 0 &&
+           !(passes_on == 2 && pipeline->upstream[0]->varies);
+}
+
 static uint64_t make_hash(const leat_pipeline *pipeline)
 {
     const leat_reader_type *type = pipeline->type;
     const void *object = pipeline->args.object;
     char id[20];
-    if (type->passes_on && pipeline->nupstream == 1)
+    if (is_transparent(pipeline))
         return pipeline->upstream[0]->hash;
     uint64_t hash = pipeline->nupstream == 0 ? 0xcbf29ce484222325u : 0;
     for (int i = 0; i < pipeline->nupstream; i++)
@@ -115,6 +123,7 @@ static int adopt_upstream(leat_pipeline *pipeline,
         pipeline->readers += upstream[i]->readers;
         pipeline->may_block |= upstream[i]->may_block;
         pipeline->draws_seed |= upstream[i]->draws_seed;
+        pipeline->varies |= upstream[i]->varies;
     }
     pipeline->nupstream = n;
     return LEAT_OK;
@@ -130,6 +139,7 @@ static void adopt_arguments(leat_pipeline *pipeline)
         pipeline->depth = max(pipeline->depth, args->value[i].depth);
         pipeline->may_block |= args->value[i].may_block;
         pipeline->draws_seed |= args->value[i].draws_seed;
+        pipeline->varies |= args->value[i].varies;
     }
     pipeline->depth++;
     pipeline->readers++;
@@ -139,6 +149,7 @@ static void adopt_arguments(leat_pipeline *pipeline)
         pipeline->keeps_order &= pipeline->upstream[i]->keeps_order;
     pipeline->draws_seed |=
         seed && !seed->initial && !leat__args_value(args, seed);
+    pipeline->varies = type->passes_on != 2 && (pipeline->varies || seed);
 }
 
 static int fill(leat_pipeline *pipeline, leat_pipeline *const upstream[], int n)

@@ -25,6 +25,7 @@ struct leat_pipeline {
     bool may_block;
     bool keeps_order;
     bool draws_seed; /* a reader's choices depend on the seed of open */
+    bool varies;     /* a reader has a seed, so that epochs may differ */
     uint64_t hash;
     char *text;
     char *origin; /* its location in a net file; NULL: unknown */

@@ -113,6 +113,7 @@ static int take_template(lexer *in, leat__value *value)
     value->depth = pipeline->depth;
     value->may_block = pipeline->may_block;
     value->draws_seed = pipeline->draws_seed;
+    value->varies = pipeline->varies;
     value->hash = leat__pipeline_hash(pipeline);
     leat_pipeline_unref(pipeline);
     value->text = copy_trimmed(text, (size_t)(in->at - text));

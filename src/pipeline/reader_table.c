@@ -47,11 +47,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "max_upstream %d: expected 0 to %d, in order",
                           type->name, type->min_upstream, type->max_upstream,
                           LEAT_MAX_UPSTREAM);
-    if ((type->passes_on != 0 && type->passes_on != 1) ||
+    if (type->passes_on < 0 || type->passes_on > 2 ||
         (type->passes_on && type->max_upstream != 1))
         return leat_error(LEAT_EINVAL,
                           "the reader type \"%s\": passes_on is %d: expected "
-                          "0, or 1 with one upstream reader",
+                          "0, or 1 or 2 with one upstream reader",
                           type->name, type->passes_on);
     if (type->keeps_order != 0 && type->keeps_order != 1)
         return leat_error(LEAT_EINVAL,

@@ -169,6 +169,17 @@ for file in token empty; do
 done
 cmp -s token empty && fail 'the second token is not further on'
 
+# A cache gives the first epoch's samples in every epoch: over an order that changes
+# from one to the next a run with it is not a run without it.
+numbers=(--top 'value=value,dtype=INT64' --batch 4 --seed 7)
+dump shuffled 3 --reader 'range:20 | shuffle' "${numbers[@]}" --token of_order
+for text in 'range:20 | shuffle | cache' 'range:20 | cache:dir=order | shuffle | cache'; do
+    "$leat" dump --reader "$text" "${numbers[@]}" --at of_order --out order.out >log 2>&1 &&
+        fail "a token of an order without a cache was taken by $text"
+    grep -q "another pipeline's" log || fail "$text: $(<log)"
+done
+dump ordered 3 --reader 'range:20 | cache | shuffle | prefetch' "${numbers[@]}" --at of_order
+
 # A token goes on where it was saved also once a directory of cache is there, or is
 # gone: what the readers after it mark is another thing then.
 for i in {0..999}; do echo $((i % 10)); done | gzip >lines.gz

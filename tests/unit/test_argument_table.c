@@ -114,7 +114,7 @@ START_TEST(a_type_that_passes_on_has_one_upstream)
     type.passes_on = 1;
     ck_assert_int_eq(leat_reader_register(&type), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "passes_on is 1"));
-    type.passes_on = 2;
+    type.passes_on = 3;
     type.max_upstream = 1;
     ck_assert_int_eq(leat_reader_register(&type), LEAT_EINVAL);
 }

@@ -131,9 +131,20 @@ static const leat_reader_type cache_type = {
     .open = no_open,
 };
 
+/* As a cache, too: every epoch is the first. */
+static const leat_reader_type first_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_first",
+    .min_upstream = 1,
+    .max_upstream = 1,
+    .passes_on = 2,
+    .open = no_open,
+};
+
 static void set_up(void)
 {
     index_decorators_register();
+    ck_assert_int_eq(leat_reader_register(&first_type), LEAT_OK);
     ck_assert_int_eq(leat_reader_register(&zip_type), LEAT_OK);
     ck_assert_int_eq(leat_reader_register(&each_type), LEAT_OK);
     ck_assert_int_eq(leat_reader_register(&cache_type), LEAT_OK);
@@ -542,6 +553,16 @@ START_TEST(what_keeps_the_samples_does_not_count)
          false},
         {"lmdb:a | test_cache | test_shuffle", "lmdb:a | test_shuffle", true},
         {"lmdb:a | test_shuffle | test_cache", "lmdb:a | test_shuffle", true},
+        {"lmdb:a | test_first | test_draw", "lmdb:a | test_draw", true},
+        {"lmdb:a | test_draw | test_first", "lmdb:a | test_draw", false},
+        {"lmdb:a | test_draw:seed=3 | test_cache | test_first",
+         "lmdb:a | test_draw:seed=3", false},
+        {"lmdb:a | test_draw | test_first | test_first",
+         "lmdb:a | test_draw | test_first", true},
+        {"test_each:(lmdb:{} | test_draw) | test_first",
+         "test_each:(lmdb:{} | test_draw)", false},
+        {"lmdb:a | test_zip:mode=short | test_first",
+         "lmdb:a | test_zip:mode=short", true},
         {"lmdb:a | test_slice:skip=1,take=2",
          "lmdb:a | test_slice:take=2,skip=1", true},
         {"lmdb:a | test_slice:skip=1", "lmdb:a | test_slice:take=1", false},

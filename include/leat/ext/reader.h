@@ -456,7 +456,10 @@ typedef struct leat_reader_type {
     int may_block;
     /**
      * 1: a decorator of one reader that gives the same samples in the same
-     * order, such as a cache: a resumed run may have it or not.
+     * order, such as a prefetch: a resumed run may have it or not. 2: one that
+     * gives those of the first epoch in every epoch, such as a cache: likewise,
+     * unless a reader before it has an argument `seed`, by which its epochs may
+     * differ.
      */
     int passes_on;
     /**

@@ -232,7 +232,7 @@ const leat_reader_type leat__cache_type = {
     .argument_size = sizeof(leat_argument),
     .min_upstream = 1,
     .max_upstream = 1,
-    .passes_on = 1,
+    .passes_on = 2,
     .open = cache_open,
 };
 
