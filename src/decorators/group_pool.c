@@ -47,6 +47,7 @@ void leat__group_pool_finish(leat__group_pool *pool)
     for (int i = 0; i < pool->n; i++)
         destroy(pool->group[i]);
     leat__free(pool->group);
+    leat__free(pool->bound);
     pthread_mutex_destroy(&pool->lock);
 }
 
@@ -63,6 +64,35 @@ static leat__group *create(int room)
     return NULL;
 }
 
+/* Under the lock: the list that a group which is bound to the buffer is in. */
+static leat__group **list_of(const leat__group_pool *pool, const void *buffer)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)buffer * UINT64_C(0x9e3779b97f4a7c15);
+    return &pool->bound[(hash >> 32) & (uint64_t)(pool->capacity - 1)];
+}
+
+/* Under the lock: lists a group that is bound. */
+static void list(leat__group_pool *pool, leat__group *group)
+{
+    leat__group **first = list_of(pool, group->buffer);
+    group->next = *first;
+    *first = group;
+}
+
+/* Under the lock: the group that was bound to the buffer, or NULL. */
+static leat__group *release(leat__group_pool *pool, const void *buffer)
+{
+    leat__group **at = list_of(pool, buffer);
+    while (*at && (*at)->buffer != buffer)
+        at = &(*at)->next;
+    leat__group *group = *at;
+    if (!group)
+        return NULL;
+    *at = group->next;
+    group->buffer = NULL;
+    return group;
+}
+
 /* Under the lock: room for one group more. */
 static bool grow(leat__group_pool *pool)
 {
@@ -74,7 +104,15 @@ static bool grow(leat__group_pool *pool)
     if (!grown)
         return false;
     pool->group = grown;
+    leat__group **bound = leat__alloc_zero((size_t)capacity, sizeof(*bound));
+    if (!bound)
+        return false;
+    leat__free(pool->bound);
+    pool->bound = bound;
     pool->capacity = capacity;
+    for (int i = 0; i < pool->n; i++)
+        if (pool->group[i]->buffer)
+            list(pool, pool->group[i]);
     return true;
 }
 
@@ -124,7 +162,6 @@ void leat__group_pool_count(leat__group_pool *pool, leat__group *group)
 
 static void put_free(leat__group_pool *pool, leat__group *group)
 {
-    group->buffer = NULL;
     group->next = pool->free;
     pool->free = group;
 }
@@ -195,11 +232,12 @@ int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
         return status;
     leat__group_pool_count(pool, group);
     pthread_mutex_lock(&pool->lock);
-    for (int i = 0; i < pool->n; i++)
-        if (pool->group[i]->buffer == sample->buffer)
-            put_free(pool, pool->group[i]);
+    leat__group *dropped = release(pool, sample->buffer);
+    if (dropped)
+        put_free(pool, dropped);
     group->buffer = sample->buffer;
     group->number = ++pool->bindings;
+    list(pool, group);
     pthread_mutex_unlock(&pool->lock);
     sample->locator.record = group->number;
     sample->locator.where = (uint64_t)group->index;
@@ -216,10 +254,9 @@ int leat__group_pool_unbind(leat__group_pool *pool, const leat_sample *sample,
     pthread_mutex_lock(&pool->lock);
     if (sample->locator.where < (uint64_t)pool->n)
         group = pool->group[sample->locator.where];
-    if (group && group->buffer && group->number == sample->locator.record)
-        group->buffer = NULL;
-    else
-        group = NULL;
+    group = group && group->buffer && group->number == sample->locator.record
+                ? release(pool, group->buffer)
+                : NULL;
     pthread_mutex_unlock(&pool->lock);
     if (!group)
         return leat_error(LEAT_ESTATE,

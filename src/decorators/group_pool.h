@@ -30,9 +30,9 @@ typedef struct leat__group {
     int summed;     /* samples whose buffers are in `held` */
     int64_t held;   /* bytes of these */
     /* protected by the pool's lock */
-    const void *buffer; /* what it is bound to; NULL: nothing */
-    int64_t number;     /* of the last binding */
-    struct leat__group *next;
+    const void *buffer;       /* what it is bound to; NULL: nothing */
+    int64_t number;           /* of the last binding */
+    struct leat__group *next; /* in a list: free, or bound */
 } leat__group;
 
 typedef struct leat__group_pool {
@@ -46,8 +46,10 @@ typedef struct leat__group_pool {
     pthread_mutex_t lock;
     /* protected by lock */
     leat__group **group;
-    int n, capacity;
+    int n, capacity; /* the latter a power of two */
     leat__group *free;
+    leat__group **bound; /* `capacity` lists, by the buffers' addresses: in a
+                            shuffle's buffer there may be many */
     int64_t bindings;
 } leat__group_pool;
 
