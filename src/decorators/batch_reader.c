@@ -73,16 +73,37 @@ static int batch_next(leat_reader *reader, leat_sample *const out[], int n,
     return status;
 }
 
+static int refuse_index(int64_t index, int64_t count)
+{
+    return leat_error(LEAT_EINVAL,
+                      "batch: batch %lld is out of range: there are %lld",
+                      (long long)index, (long long)count);
+}
+
+/* Of an epoch without an end the batches whose samples all have a position. */
+static int64_t count_whole(const batch_reader *batch, int64_t count)
+{
+    return count == LEAT_ENDLESS ? LEAT_ENDLESS / batch->size : count;
+}
+
+static int batch_read_at(leat_reader *reader, const leat_position at[],
+                         leat_sample *const out[], int n, int *got)
+{
+    const batch_reader *batch = (batch_reader *)reader;
+    int64_t count = LEAT_ENDLESS / batch->size;
+    return batch->samples == LEAT_ENDLESS && at[0].index >= count
+               ? refuse_index(at[0].index, count)
+               : leat__grouper_read_at(reader, at, out, n, got);
+}
+
 static int batch_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
     const batch_reader *batch = (batch_reader *)reader;
     int64_t count;
     int status = leat_reader_count(reader, &count);
-    if (!status && position.index > count && !mark)
-        return leat_error(LEAT_EINVAL,
-                          "batch: batch %lld is out of range: there are %lld",
-                          (long long)position.index, (long long)count);
+    if (!status && position.index > count_whole(batch, count) && !mark)
+        return refuse_index(position.index, count_whole(batch, count));
     /* Where the end is not known the last batch may be short: it is read. */
     bool has_end = batch->samples >= 0 || position.index == 0 || mark;
     leat_position to = {position.epoch, position.index - !has_end};
@@ -122,7 +143,7 @@ static int batch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 
 static const leat_reader_ops batch_ops = {
     BATCH_OPS,
-    .read_at = leat__grouper_read_at,
+    .read_at = batch_read_at,
     .advise = leat__grouper_advise,
 };
 

@@ -574,6 +574,32 @@ START_TEST(a_batch_far_larger_than_the_data_takes_no_memory_for_it)
 }
 END_TEST
 
+START_TEST(a_batch_beyond_the_last_position_is_refused)
+{
+    const leat_position last = {0, INT64_MAX / 16 - 1};
+    const leat_position beyond[] = {
+        {0, INT64_MAX / 16 + 1}, {0, (int64_t)1 << 60}, {0, INT64_MAX - 1}};
+    leat_sample *out[] = {&sample};
+    int got;
+    leat_pipeline *pipeline = NULL;
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline, "range:40 | repeat | batch:16"),
+        LEAT_OK);
+    open_pipeline(pipeline);
+    ck_assert_int_eq(leat_reader_read_at(reader, &last, out, 1, &got), LEAT_OK);
+    ck_assert_int_eq(sample.field[0].shape[0], 16);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(leat_reader_read_at(reader, &beyond[i], out, 1, &got),
+                         LEAT_EINVAL);
+        ck_assert_msg(strstr(leat_last_error(), "is out of range: there are "
+                                                "576460752303423487"),
+                      "%s", leat_last_error());
+        ck_assert_int_eq(leat_reader_seek(reader, beyond[i], NULL),
+                         LEAT_EINVAL);
+    }
+}
+END_TEST
+
 /* For each batch all that were held were looked at: a minute. */
 START_TEST(batches_that_a_shuffle_holds_are_not_looked_at_one_by_one)
 {
@@ -714,6 +740,7 @@ int main(void)
     tcase_add_loop_test(tcase, images_in_batches_are_not_cropped_or_mirrored, 0,
                         3);
     tcase_add_test(tcase, dropped_batches_are_found_again);
+    tcase_add_test(tcase, a_batch_beyond_the_last_position_is_refused);
     tcase_add_test(tcase,
                    batches_that_a_shuffle_holds_are_not_looked_at_one_by_one);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 6);
