@@ -688,6 +688,26 @@ run 0 info tfrecord:features
 taken=$(sed -n '/features, as/,$s/^  \(.*[^ ]\)  *[0-9]*$/,\1/p' out | tr -d '\n')
 run 0 cat "tfrecord:features | example:${taken#,}"
 check 'and example takes them so' grep -q 'a,b=bytes 1	ids=int64 2	label=8' out
+# A record without features lacks those of the others.
+{
+    cat features
+    printf '\0\0\0\0\0\0\0\0\051\003\230\007\330\352\202\242'
+} >lacking
+run 0 info tfrecord:lacking
+check 'a record without features counts' grep -q '^  label=int64\[-1\] 2$' out
+taken=$(sed -n '/features, as/,$s/^  \(.*[^ ]\)  *[0-9]*$/,\1/p' out | tr -d '\n')
+run 0 cat "tfrecord:lacking | example:${taken#,}"
+# Of more features than a record may show the first ones are listed.
+{
+    printf '\012\350\040'
+    for name in {100..399}; do
+        printf '\012\014\012\003%d\022\005\032\003\012\001\007' "$name"
+    done
+} >many
+run 0 info fixed:many,record=4203
+check 'of 300 features the first 256' test "$(grep -c '=int64 ' out)" = 256
+check 'the last of these' grep -q '^  355=int64 ' out
+check 'that there are more' grep -q '^  [.][.][.]$' out
 # Three dimensions alone are no image, as in an IDX file of int32.
 for type in int32 float16 float64; do
     run 0 info --json "random:2,shape=3x4x5,dtype=$type"

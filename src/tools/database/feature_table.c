@@ -84,9 +84,9 @@ void feature_table_add(struct feature_table *table, const leat_field *record)
     static leat_example_feature feature[FEATURES];
     int64_t found;
     if (leat_example_features(feature, FEATURES, &found, record->data,
-                              record->bytes) ||
-        found == 0)
+                              record->bytes))
         return;
+    /* One without features lacks those of all others. */
     table->records++;
     table->has_more |= found > FEATURES;
     for (int64_t i = 0; i < found && i < FEATURES; i++)

@@ -23,7 +23,7 @@ struct feature {
 
 /* A zeroed one is empty. */
 struct feature_table {
-    int64_t records; /* that have features */
+    int64_t records; /* that are Examples, such as one without features */
     struct feature *feature;
     int n;
     int next;      /* of the feature that is likely met next */
