@@ -126,6 +126,9 @@ for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' 
     expect 64 "^leat: ${option%%[ =]*}" dump \
         --reader lmdb:db --batch 1 $option --out out
 done
+# shellcheck disable=SC2046 # an option each
+expect 64 '^leat: --stage: expected at most 16 stages' dump --net net.prototxt \
+    --phase TEST $(printf -- '--stage=s%d ' {1..17}) --out out
 for word in SKIP skip; do
     expect 64 '^leat: --on-error: SKIP is called REPLACE now' dump \
         --reader lmdb:db --batch 1 --on-error $word --out out

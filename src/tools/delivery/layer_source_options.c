@@ -17,8 +17,13 @@ static int read_stage(const struct option_spec *spec, const char *text)
     int n = 0;
     while (options->stages[n])
         n++;
-    if (n == LAYER_SOURCE_MOST_STAGES || !*text)
+    if (!*text)
         return -1;
+    if (n == LAYER_SOURCE_MOST_STAGES) {
+        leat_error(LEAT_EINVAL, "--stage: expected at most %d stages",
+                   LAYER_SOURCE_MOST_STAGES);
+        return OPTION_ERROR_LINE;
+    }
     options->stages[n] = text;
     return 0;
 }
