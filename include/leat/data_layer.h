@@ -37,8 +37,10 @@ extern "C" {
  *
  * Stacks. Threads of leat's have 1 MiB, whatever RLIMIT_STACK is. A thread
  * needs 64 KiB of free stack to call create, setup, restore, forward or
- * try_forward; the first three check that, and return LEAT_ELIMIT. What
- * callbacks, a device's driver or a sanitizer use comes on top.
+ * try_forward; 96 KiB where the pipeline has several readers, and 4 KiB more
+ * for each beyond eight in a chain. The first three check that, and return
+ * LEAT_ELIMIT. What callbacks, a device's driver or a sanitizer use comes on
+ * top.
  */
 typedef struct leat_data_layer leat_data_layer;
 

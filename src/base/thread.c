@@ -111,7 +111,7 @@ void leat__thread_join(leat__thread *thread)
     thread->running = false;
 }
 
-int leat__thread_check_stack(const char *who)
+int leat__thread_check_stack(const char *who, size_t needed)
 {
     pthread_attr_t attributes;
     void *lowest;
@@ -123,14 +123,13 @@ int leat__thread_check_stack(const char *who)
     uintptr_t bottom = (uintptr_t)lowest;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (code || here < bottom || here - bottom > bytes ||
-        here - bottom >= LEAT__STACK_MIN)
+        here - bottom >= needed)
         return LEAT_OK;
     return leat_error(LEAT_ELIMIT,
                       "%s: the calling thread has %zu KiB of stack left, "
                       "expected at least %zu: start it with a larger one "
                       "(pthread_attr_setstacksize), or call from another",
-                      who, (size_t)(here - bottom) >> 10,
-                      LEAT__STACK_MIN >> 10);
+                      who, (size_t)(here - bottom) >> 10, needed >> 10);
 }
 
 /* Neither can fail: both states are valid. */

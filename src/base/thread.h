@@ -35,17 +35,18 @@ const void *leat__thread_set_owner(const void *value);
 
 /*
  * Stack of leat's threads, independent of RLIMIT_STACK: leat itself uses less
- * than LEAT__STACK_MIN, the rest is for callbacks.
+ * than LEAT__STACK_MIN, and than leat__pipeline_stack says where it reads one;
+ * the rest is for callbacks.
  */
 #define LEAT__STACK_BYTES ((size_t)1 << 20)
 #define LEAT__STACK_MIN ((size_t)64 << 10)
 
 /*
  * LEAT_ELIMIT, naming the operation `who`, if the calling thread has less than
- * LEAT__STACK_MIN of its stack left. LEAT_OK if that is unknown, as on a stack
+ * `needed` bytes of its stack left. LEAT_OK if that is unknown, as on a stack
  * that is not the thread's own.
  */
-int leat__thread_check_stack(const char *who);
+int leat__thread_check_stack(const char *who, size_t needed);
 
 /*
  * Disables pthread_cancel for the calling thread, which may hold locks, until

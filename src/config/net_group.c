@@ -8,7 +8,7 @@ static int create(leat_data_layer_group **out, const char *prototxt,
                   const char *const devices[], int n)
 {
     leat_net *net;
-    int status = leat__thread_check_stack(prototxt);
+    int status = leat__thread_check_stack(prototxt, LEAT__STACK_MIN);
     if (!status)
         status = leat_net_open(&net, prototxt, phase, options);
     if (status)

@@ -5,7 +5,7 @@ static int create(leat_data_layer **out, const char *prototxt, leat_phase phase,
                   const leat_data_layer_options *options)
 {
     leat_net *net;
-    int status = leat__thread_check_stack(prototxt);
+    int status = leat__thread_check_stack(prototxt, LEAT__STACK_MIN);
     if (!status)
         status = leat_net_open(&net, prototxt, phase, options);
     if (status)

@@ -367,7 +367,8 @@ static int restore(leat_data_layer_group *group, leat_token *token)
     if (!status)
         status = leat__group_check_caller(group);
     if (!status)
-        status = leat__thread_check_stack(group->options.name);
+        status = leat__thread_check_stack(
+            group->options.name, leat__pipeline_stack(group->pipeline));
     if (status)
         return status;
     if (group->ntop == 0)

@@ -181,7 +181,9 @@ int leat__group_create(leat_data_layer_group **out,
                        const char *const devices[], int n, bool is_alone)
 {
     int cancel = leat__thread_disable_cancel();
-    int status = leat__thread_check_stack("a data layer");
+    int status = leat__thread_check_stack(
+        "a data layer",
+        pipeline ? leat__pipeline_stack(pipeline) : LEAT__STACK_MIN);
     if (!status)
         status = create(out, pipeline, options, devices, n, is_alone);
     leat__thread_restore_cancel(cancel);
@@ -339,7 +341,8 @@ static int set_up_once(leat_data_layer_group *group, leat_blob *const top[],
     if (!status)
         status = leat__group_check_caller(group);
     if (!status)
-        status = leat__thread_check_stack(group->options.name);
+        status = leat__thread_check_stack(
+            group->options.name, leat__pipeline_stack(group->pipeline));
     if (!status)
         status = !top && ntop == 0 ? LEAT_OK : check_tops(group, top, ntop);
     if (status)

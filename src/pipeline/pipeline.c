@@ -1,6 +1,7 @@
 #include "pipeline/pipeline.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "pipeline/argument_table.h"
 
 #include <stdio.h>
@@ -249,6 +250,17 @@ bool leat__pipeline_draws_seed(const leat_pipeline *pipeline)
 bool leat__pipeline_keeps_order(const leat_pipeline *pipeline)
 {
     return pipeline->keeps_order;
+}
+
+size_t leat__pipeline_stack(const leat_pipeline *pipeline)
+{
+    enum { FEW = 8, OF_SEVERAL = 32 << 10, OF_EACH = 4 << 10 };
+    size_t bytes = LEAT__STACK_MIN;
+    if (pipeline->depth > 1)
+        bytes += OF_SEVERAL;
+    if (pipeline->depth > FEW)
+        bytes += (size_t)(pipeline->depth - FEW) * OF_EACH;
+    return bytes;
 }
 
 uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)

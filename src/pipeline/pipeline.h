@@ -79,6 +79,10 @@ bool leat__pipeline_keeps_order(const leat_pipeline *pipeline);
  */
 int leat__pipeline_set_origin(leat_pipeline *pipeline, const char *origin);
 
+/* The stack that a thread needs to open and read it: readers call each other.
+ */
+size_t leat__pipeline_stack(const leat_pipeline *pipeline);
+
 /*
  * A hash of what is done to the samples, for the resume token: readers, their
  * arguments that change samples, and objects that have an id. Where data lies

@@ -1,6 +1,8 @@
 /* Layers on threads with small stacks, and leat's threads where little is
    granted. */
 #include "base/thread.h"
+#include "pipeline/pipeline.h"
+#include "support/decorator_chain.h"
 #include "support/layer_fixture.h"
 #include "support/suite.h"
 
@@ -151,7 +153,9 @@ static void check_lives(const leat_pipeline *pipeline, int ntop)
         options.top_type = types[i % 3];
         options.layout = (leat_layout)(i / 3 % 2);
         options.rng = (leat_rng)(i / 6);
-        run_on_stack(LEAT__STACK_MIN + taken_bytes() + SPARE_BYTES, live, &all);
+        run_on_stack(leat__pipeline_stack(pipeline) + taken_bytes() +
+                         SPARE_BYTES,
+                     live, &all);
         ck_assert_msg(all.status == LEAT_OK, "%s", all.line);
     }
 }
@@ -178,6 +182,52 @@ START_TEST(the_least_stack_is_enough_for_encoded_images_and_bad_ones)
     check_lives(pipeline, 1);
     leat_pipeline_unref(pipeline);
     unlink(path);
+}
+END_TEST
+
+/* Chains of 61 readers, which call each other, and one that transforms. */
+static leat_pipeline *chain_pipeline(int which)
+{
+    static const char *const readers[] = {"shuffle", "cache:1M",
+                                          "window:1,1 | unbatch"};
+    static const int times[] = {60, 60, 30};
+    enum { LONG = sizeof(times) / sizeof(times[0]), LETTERS = 1024 };
+    char text[LETTERS] = "";
+    if (which == LONG)
+        return decorator_chain_make("transform:layout=HWC,type=FLOAT16",
+                                    image_pipeline(images[0]));
+    for (int i = 0, n = 0; i < times[which]; i++)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s",
+                      i ? " | " : "", readers[which]);
+    return decorator_chain_make(text, layer_fixture_pipeline());
+}
+
+START_TEST(what_a_chain_needs_is_enough)
+{
+    if (__asan_init || __tsan_init)
+        return;
+    const leat_top top = {.size = sizeof(top), .name = "data"};
+    leat_pipeline *pipeline = chain_pipeline(_i);
+    ck_assert_msg(pipeline != NULL, "%s", leat_last_error());
+    options.transform = NULL;
+    options.top = &top;
+    options.ntop = 1;
+    check_lives(pipeline, 1);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(less_than_a_chain_needs_is_refused)
+{
+    if (__tsan_init)
+        return;
+    leat_pipeline *pipeline = chain_pipeline(0);
+    stint all = {.pipeline = pipeline, .ntop = 1};
+    run_on_stack(LEAT__STACK_MIN + taken_bytes() + SPARE_BYTES, live, &all);
+    ck_assert_int_eq(all.status, LEAT_ELIMIT);
+    ck_assert_msg(strstr(all.line, "of stack left, expected at least 308"),
+                  "%s", all.line);
+    leat_pipeline_unref(pipeline);
 }
 END_TEST
 
@@ -301,6 +351,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(
         tcase, the_least_stack_is_enough_for_encoded_images_and_bad_ones, 0,
         IMAGES);
+    tcase_add_loop_test(tcase, what_a_chain_needs_is_enough, 0, 4);
+    tcase_add_test(tcase, less_than_a_chain_needs_is_refused);
     tcase_add_loop_test(tcase, a_smaller_stack_is_refused_with_what_is_needed,
                         0, 4);
     tcase_add_test(tcase, leats_threads_have_a_stack_of_known_size);

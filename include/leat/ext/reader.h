@@ -53,7 +53,8 @@ struct leat_reader {
  * Forward of that layer, where it would wait, is LEAT_ESTATE on leat's own
  * threads and during setup; on any other thread it may wait forever. No
  * function may end its thread (pthread_exit). leat's threads have 1 MiB of
- * stack, of which leat uses up to 64 KiB.
+ * stack, of which leat uses up to 64 KiB, and below other readers up to what
+ * leat/data_layer.h says of a chain.
  *
  * Samples are cleared buffers of the caller; below a reader that joins several
  * they have the fields of others already, and are asked for one at a time. Each
