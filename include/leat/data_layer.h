@@ -258,7 +258,7 @@ LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
  * same number of batches the same one on every rank; over buffers of a stream
  * (shuffle:N, bucket, window) it may be each rank's own, and another one after
  * a restore: all lead to the same samples. Errors: LEAT_ESTATE before setup;
- * LEAT_EUNSUPPORTED where a reader cannot be resumed, such as a queue;
+ * LEAT_EUNSUPPORTED where a reader cannot be resumed, as of a queue or a pipe;
  * LEAT_ENOMEM; the token is then as it was. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
@@ -274,9 +274,9 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
  * forward: the token is of the end of a single pass. Errors that change
  * nothing: LEAT_EINVAL for a token of another data set, pipeline or rng, or of
  * another seed than the options give, with LEAT_RNG_CAFFE also of another world
- * size; LEAT_ESTATE before setup. Those of setup are sticky, with LEAT_EFORMAT
- * for LEAT_EDATA. Blocks as setup does; woken by leat_data_layer_cancel. Thread
- * safety: one caller a layer.
+ * size; LEAT_EUNSUPPORTED as of save; LEAT_ESTATE before setup. Those of setup
+ * are sticky, with LEAT_EFORMAT for LEAT_EDATA. Blocks as setup does; woken by
+ * leat_data_layer_cancel. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_restore(leat_data_layer *layer, leat_token *token);
 

@@ -219,6 +219,14 @@ static void split(uint64_t value, uint32_t *low, uint32_t *high)
     *high = (uint32_t)(value >> 32);
 }
 
+static int check_resume(const leat_data_layer_group *group)
+{
+    return group->cannot_resume
+               ? leat_error(LEAT_EUNSUPPORTED, "%s: %s", group->options.name,
+                            group->cannot_resume_line)
+               : LEAT_OK;
+}
+
 int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
 {
     leat__position at;
@@ -229,10 +237,9 @@ int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
     if (group->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: save before setup",
                           group->options.name);
-    if (group->cannot_resume)
-        return leat_error(LEAT_EUNSUPPORTED, "%s: %s", group->options.name,
-                          group->cannot_resume_line);
-    status = leat__group_position(group, &at, &mark);
+    status = check_resume(group);
+    if (!status)
+        status = leat__group_position(group, &at, &mark);
     if (status)
         return status;
     if (group->reads_to_resume)
@@ -374,6 +381,9 @@ static int restore(leat_data_layer_group *group, leat_token *token)
     if (group->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: restore before setup",
                           group->options.name);
+    status = check_resume(group);
+    if (status)
+        return status;
     resume_point point = {0};
     if (!token)
         return leat_error(LEAT_EINVAL, "%s: there is no resume token",

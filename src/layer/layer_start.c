@@ -217,6 +217,11 @@ static int identify(leat_data_layer_group *group)
     if (group->identity.size > 0)
         return LEAT_OK;
     int status = leat_reader_save(reader, &group->identity);
+    if (!status && leat__reader_reads_once(reader))
+        status = leat_error(LEAT_ESTATE,
+                            "what %s has read of a pipe or device is gone: no "
+                            "run can be resumed",
+                            leat_pipeline_text(group->pipeline));
     group->cannot_resume = status == LEAT_ESTATE;
     if (group->cannot_resume) {
         leat__error_save(group->cannot_resume_line);

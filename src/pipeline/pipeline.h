@@ -69,6 +69,9 @@ bool leat__pipeline_draws_seed(const leat_pipeline *pipeline);
 /* Whether leat_reader_may_block probes the storage, so that it may change. */
 bool leat__reader_can_probe(const leat_reader *reader);
 
+/* Whether what it has read does not come again (leat_reader_ops). */
+bool leat__reader_reads_once(const leat_reader *reader);
+
 /* Whether next reads all storage in its own order: a walk is then faster than
  * read_at. */
 bool leat__pipeline_keeps_order(const leat_pipeline *pipeline);

@@ -131,6 +131,17 @@ int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
     return LEAT_OK;
 }
 
+static bool reads_once(leat_reader *reader, leat_reader *const upstream[],
+                       int n)
+{
+    bool is_once = false;
+    if (LEAT__HAS(reader, reads_once))
+        return reader->ops->reads_once(reader) != 0;
+    for (int i = 0; i < n; i++)
+        is_once |= upstream[i]->state->reads_once;
+    return is_once;
+}
+
 static int open_with(const leat_pipeline *pipeline,
                      const leat_open_options *options, int depth,
                      leat_reader_figures *figures, leat_reader *upstream[],
@@ -158,6 +169,7 @@ static int open_with(const leat_pipeline *pipeline,
         return status;
     }
     reader->state->form = leat__reader_form(reader, upstream, n);
+    reader->state->reads_once = reads_once(reader, upstream, n);
     *out = reader;
     return LEAT_OK;
 }

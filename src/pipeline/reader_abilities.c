@@ -41,6 +41,11 @@ int leat_reader_is_endless(leat_reader *reader)
     return upstream && leat_reader_is_endless(upstream);
 }
 
+bool leat__reader_reads_once(const leat_reader *reader)
+{
+    return reader->state->reads_once;
+}
+
 int leat_reader_can_seek(leat_reader *reader)
 {
     return LEAT__HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;

@@ -93,6 +93,16 @@ static int check_token(const struct dump *dump)
     return status ? status : dump_writer_check(dump->writer, dump->token);
 }
 
+/* Whether there will be a token, before anything is written. */
+static int try_token(const struct dump *dump)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_data_layer_save(dump->source.layer, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
 /* Where the next batch would have come from. */
 static int write_token(struct dump *dump)
 {
@@ -166,6 +176,8 @@ static int write_dump(struct dump *dump)
         status = layer_source_setup(&dump->source);
     if (!status && dump->at)
         status = resume(dump);
+    if (!status && dump->token)
+        status = try_token(dump);
     interrupt_catch();
     if (!status)
         status = dump_writer_open(&dump->writer, dump->out, dump->force);

@@ -196,4 +196,15 @@ dump after_cache 2 "${cached[@]}" --at of_cache
 rm -r cached
 dump over_stream 2 "${cached[@]}" --at of_cache
 cmp after_cache/value.npy over_stream/value.npy || fail 'other samples once a cache is gone'
+# What a pipe has given is gone: no token is written, and none taken.
+numbers=(--reader 'text:- | columns:value=int64' --top 'value=value,dtype=INT64' --batch 4)
+for way in '--token piped' '--at of_stream'; do
+    # The words of an option are several arguments.
+    # shellcheck disable=SC2086
+    if seq 1 300000 | "$leat" dump "${numbers[@]}" $way --out piping >out 2>log; then
+        fail "dump $way of a pipe succeeds"
+    fi
+    grep -q 'of a pipe or device is gone: no run can be resumed' log || fail "$way: $(<log)"
+    [ -z "$(find . -name 'pip*')" ] || fail "dump $way of a pipe leaves something"
+done
 exit "$failed"

@@ -6,8 +6,10 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What the latest opening was given. */
 static leat_open noted;
@@ -296,6 +298,63 @@ START_TEST(ranks_choose_by_one_seed)
 }
 END_TEST
 
+/* Its reading end, with some lines in it. */
+static int open_pipe(void)
+{
+    static const char lines[] = "1\n2\n3\n4\n5\n6\n7\n8\n";
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(write(ends[1], lines, sizeof(lines) - 1),
+                     sizeof(lines) - 1);
+    close(ends[1]);
+    return ends[0];
+}
+
+/* Whatever is between the pipe and the layer. */
+START_TEST(what_came_through_a_pipe_is_not_resumed)
+{
+    static const char *const texts[] = {
+        "text:/dev/fd/%d | columns:value=int64",
+        "text:/dev/fd/%d | columns:value=int64 | shuffle:2 | prefetch",
+        "(range:5) (text:/dev/fd/%d | columns:value=int64) | mix",
+        "(range:5) (text:/dev/fd/%d | columns:value=int64) | chain",
+    };
+    const leat_top top = {
+        .size = sizeof(top), .name = "value", .dtype = LEAT_INT64};
+    const leat_data_layer_options plain = {.size = sizeof(plain),
+                                           .batch_size = 2,
+                                           .random_seed = 7,
+                                           .top = &top,
+                                           .ntop = 1};
+    leat_token token;
+    leat_token_init(&token);
+    for (int i = 0; i < 4; i++) {
+        char text[100];
+        leat_pipeline *pipeline;
+        leat_data_layer *layer;
+        int end = open_pipe();
+        snprintf(text, sizeof(text), texts[i], end);
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &plain),
+                         LEAT_OK);
+        ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",
+                      leat_last_error());
+        ck_assert_int_eq(leat_data_layer_save(layer, &token),
+                         LEAT_EUNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "pipe or device"));
+        ck_assert_int_eq(leat_data_layer_restore(layer, &token),
+                         LEAT_EUNSUPPORTED);
+        /* It goes on as if nothing had been asked. */
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        leat_data_layer_destroy(layer);
+        leat_pipeline_unref(pipeline);
+        close(end);
+    }
+    leat_token_finish(&token);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_readers");
@@ -307,5 +366,6 @@ int main(void)
     tcase_add_test(tcase, a_cache_may_come_and_go);
     tcase_add_test(tcase, a_seed_is_drawn_for_readers_that_choose);
     tcase_add_test(tcase, ranks_choose_by_one_seed);
+    tcase_add_test(tcase, what_came_through_a_pipe_is_not_resumed);
     return suite_run(suite);
 }

@@ -283,6 +283,14 @@ struct leat_reader_ops {
      * decorator's only upstream reader says. Any thread.
      */
     int (*is_endless)(leat_reader *reader);
+
+    /**
+     * Whether what was read is gone, as of a pipe, so that another reader of
+     * the same pipeline does not find it: 1 or 0; constant. A layer then
+     * refuses to save and to restore. NULL: whether one of the upstream readers
+     * says so.
+     */
+    int (*reads_once)(leat_reader *reader);
 };
 
 /**

@@ -230,6 +230,11 @@ static int record_stream_revision(leat_reader *reader, leat_token *token)
     return leat_token_put(token, &stream->revision, sizeof(stream->revision));
 }
 
+static int record_stream_reads_once(leat_reader *reader)
+{
+    return !stream_of(reader)->cursor.rereads;
+}
+
 static int record_stream_check(leat_reader *reader)
 {
     const record_stream *stream = stream_of(reader);
@@ -298,6 +303,7 @@ static const leat_reader_ops record_stream_ops = {
     .memory = record_stream_memory,
     .revision = record_stream_revision,
     .check = record_stream_check,
+    .reads_once = record_stream_reads_once,
 };
 
 /* Looks at each file: one that is missing is an error before the first is

@@ -245,7 +245,8 @@ int layer_source_options_resolve(const struct layer_source_options *options,
     set_flags(list, n, options->transform_given, transform);
     transform->mean_value = options->nmeans ? options->means : NULL;
     transform->mean_values = options->nmeans;
-    layer->mean_file = transform->mean_file; /* of a net file */
+    if (options->net)
+        layer->mean_file = transform->mean_file;
     return options->launcher
                ? leat_launcher_ranks(&layer->rank, &layer->world_size)
                : LEAT_OK;
