@@ -71,11 +71,11 @@ static void count_fields(struct info *info)
 static void count_features(struct info *info)
 {
     const leat_sample *sample = &info->reader.sample;
+    int n = info->nspec < sample->nfields ? info->nspec : sample->nfields;
     int i = 0;
-    while (i < info->nspec && info->spec[i].dtype != LEAT_BYTES)
+    while (i < n && info->spec[i].dtype != LEAT_BYTES)
         i++;
-    if (i < info->nspec && i < sample->nfields &&
-        sample->field[i].dtype == LEAT_BYTES)
+    if (i < n && sample->field[i].dtype == LEAT_BYTES)
         feature_table_add(&info->features, &sample->field[i]);
 }
 
@@ -99,9 +99,10 @@ static int count_sample(struct info *info)
     const leat_field *data = &sample->field[0];
     int shape[3];
     char name[64];
-    if (info->spec)
+    if (info->spec) {
         count_fields(info);
-    count_features(info);
+        count_features(info);
+    }
     if (!is_image(info))
         return LEAT_OK;
     int status = leat_transformer_shape(info->reader.transformer, data, shape);
