@@ -296,17 +296,17 @@ static leat_position run(leat_reader *reader, int n, leat_token *mark)
 }
 
 /* Flips bits by pairs of a place and a mask, and cuts the mark by `cut` bytes,
-   both behind its form. Whether it is another one then. */
+   both after its form. Whether it is another one then. */
 static int spoil(leat_token *mark, size_t cut, const uint8_t *data, size_t size)
 {
     leat_token before;
     leat_token_init(&before);
     if (leat_token_put(&before, mark->bytes, mark->size))
         abort();
-    size_t behind = mark->size - FORM;
-    for (size_t i = 0; behind > 0 && i + 1 < size; i += 2)
-        mark->bytes[FORM + data[i] % behind] ^= data[i + 1];
-    mark->size -= cut < behind ? cut : behind;
+    size_t rest = mark->size - FORM;
+    for (size_t i = 0; rest > 0 && i + 1 < size; i += 2)
+        mark->bytes[FORM + data[i] % rest] ^= data[i + 1];
+    mark->size -= cut < rest ? cut : rest;
     int is_other = mark->size != before.size ||
                    memcmp(mark->bytes, before.bytes, before.size) != 0;
     leat_token_finish(&before);

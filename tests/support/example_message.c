@@ -82,3 +82,12 @@ void example_put_entry(example_text *to, int map, const char *key,
     example_put_field(&features, 1, &entry);
     example_put_field(to, map, &features);
 }
+
+void example_put_steps(example_text *to, const char *key, int n,
+                       const example_text steps[])
+{
+    example_text list = {.size = 0};
+    for (int i = 0; i < n; i++)
+        example_put_field(&list, 1, &steps[i]);
+    example_put_entry(to, LEAT__EXAMPLE_LISTS, key, list);
+}

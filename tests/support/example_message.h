@@ -28,4 +28,8 @@ void example_put_field(example_text *to, int number,
 void example_put_entry(example_text *to, int map, const char *key,
                        example_text value);
 
+/* Appends an entry of feature_lists, likewise: a Feature for each step. */
+void example_put_steps(example_text *to, const char *key, int n,
+                       const example_text steps[]);
+
 #endif

@@ -1,4 +1,5 @@
 /* Which pipelines have no end, and who refuses them. */
+#include "support/record_fixture.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -10,18 +11,6 @@
 /* Ten samples, of unknown number. */
 #define UNKNOWN "range:10 | where:value=0.."
 #define ENDLESS UNKNOWN " | repeat"
-
-static leat_reader *open_text(const char *text)
-{
-    leat_pipeline *pipeline;
-    leat_reader *reader;
-    int status = leat_pipeline_parse(&pipeline, text);
-    if (!status)
-        status = leat_pipeline_open(pipeline, &reader);
-    ck_assert_msg(!status, "%s: %s", text, leat_last_error());
-    leat_pipeline_unref(pipeline);
-    return reader;
-}
 
 static const struct {
     const char *text;
@@ -63,7 +52,7 @@ static const struct {
 
 START_TEST(a_pipeline_tells_whether_it_has_an_end)
 {
-    leat_reader *reader = open_text(cases[_i].text);
+    leat_reader *reader = record_reader_open(cases[_i].text);
     ck_assert_msg(leat_reader_is_endless(reader) == cases[_i].is_endless, "%s",
                   cases[_i].text);
     leat_reader_close(reader);
@@ -77,7 +66,7 @@ START_TEST(merge_counts_an_endless_input)
                                         "(range:5 | repeat) (range:5) | merge"};
     for (int i = 0; i < 2; i++) {
         int64_t count;
-        leat_reader *reader = open_text(texts[i]);
+        leat_reader *reader = record_reader_open(texts[i]);
         ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
         ck_assert_int_eq(count, LEAT_ENDLESS);
         leat_reader_close(reader);

@@ -25,14 +25,6 @@ static void add(const char *key, example_text value)
     example_put_entry(&message, LEAT__EXAMPLE_FEATURES, key, value);
 }
 
-static void add_steps(const char *key, int n, const example_text steps[])
-{
-    example_text list = {.size = 0};
-    for (int i = 0; i < n; i++)
-        example_put_field(&list, 1, &steps[i]);
-    example_put_entry(&message, LEAT__EXAMPLE_LISTS, key, list);
-}
-
 static int list(int n)
 {
     return leat_example_features(feature, n, &found, message.at, message.size);
@@ -72,8 +64,8 @@ START_TEST(a_sequence_has_the_bounds_of_its_steps)
     const example_text steps[] = {example_ints(3, (const int64_t[]){1, 2, 3}),
                                   example_ints(0, NULL), example_one_int(5)};
     add("label", example_one_int(7));
-    add_steps("ids", 3, steps);
-    add_steps("frames", 0, NULL);
+    example_put_steps(&message, "ids", 3, steps);
+    example_put_steps(&message, "frames", 0, NULL);
     ck_assert_int_eq(list(ROOM), LEAT_OK);
     ck_assert_int_eq(found, 2);
     expect(0, "label", LEAT_INT64, 1);

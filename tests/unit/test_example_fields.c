@@ -25,14 +25,6 @@ static void add(const char *key, example_text value)
     example_put_entry(&message, LEAT__EXAMPLE_FEATURES, key, value);
 }
 
-static void add_steps(const char *key, int n, const example_text steps[])
-{
-    example_text list = {.size = 0};
-    for (int i = 0; i < n; i++)
-        example_put_field(&list, 1, &steps[i]);
-    example_put_entry(&message, LEAT__EXAMPLE_LISTS, key, list);
-}
-
 static void set_up(void)
 {
     leat_sample_init(&sample);
@@ -249,8 +241,8 @@ START_TEST(steps_of_one_size_add_a_dimension)
     plan_one("x=[float32[2]]");
     plan_one("label=[int64]");
     plan_one("none=[int64]?");
-    add_steps("x", 3, steps);
-    add_steps("label", 2, labels);
+    example_put_steps(&message, "x", 3, steps);
+    example_put_steps(&message, "label", 2, labels);
     read_good();
     FIELD(0, LEAT_FLOAT32, 2, DIMS(3, 2), ((const float[]){1, 2, 3, 4, 5, 6}));
     FIELD(1, LEAT_INT64, 1, DIMS(2), ((const int64_t[]){7, -8}));
@@ -271,9 +263,9 @@ START_TEST(steps_of_different_sizes_have_offsets)
     plan_one("ids=[int64[-1]]");
     plan_one("frame=[bytes]");
     plan_one("words=[bytes[-1]]");
-    add_steps("ids", 3, steps);
-    add_steps("frame", 2, frames);
-    add_steps("words", 3, words);
+    example_put_steps(&message, "ids", 3, steps);
+    example_put_steps(&message, "frame", 2, frames);
+    example_put_steps(&message, "words", 3, words);
     read_good();
     FIELD(0, LEAT_INT64, 1, DIMS(3), ((const int64_t[]){1, 2, 3}));
     FIELD(1, LEAT_INT64, 1, DIMS(4), ((const int64_t[]){0, 2, 2, 3}));
@@ -316,7 +308,7 @@ START_TEST(a_bad_step_is_refused_by_its_number)
     plan_one("ids=[int64]");
     assert_refused("feature \"ids\": expected int64, found "
                    "none in the record, which has no features");
-    add_steps("ids", 2, steps);
+    example_put_steps(&message, "ids", 2, steps);
     assert_refused("feature \"ids\": step 1: expected int64, "
                    "found float");
 }
@@ -463,7 +455,7 @@ static void make_random(int is_sequence)
         int count = (int)below(4);
         for (int i = 0; i < count; i++)
             steps[i] = random_feature();
-        add_steps(key, count, steps);
+        example_put_steps(&message, key, count, steps);
     }
 }
 

@@ -1,5 +1,6 @@
 /* What a cache on disk is made of: other than a token's, it changes whenever
    the data are written again, wherever in a chain their reader is. */
+#include "support/record_fixture.h"
 #include "support/record_sequence.h"
 #include "support/suite.h"
 
@@ -61,22 +62,10 @@ static void teardown(void)
     record_sequence_end();
 }
 
-static leat_reader *open_text(const char *text)
-{
-    leat_pipeline *pipeline;
-    leat_reader *reader;
-    int status = leat_pipeline_parse(&pipeline, text);
-    if (!status)
-        status = leat_pipeline_open(pipeline, &reader);
-    ck_assert_msg(!status, "%s: %s", text, leat_last_error());
-    leat_pipeline_unref(pipeline);
-    return reader;
-}
-
 /* The identity of a pipeline that is opened now, or what a token has of it. */
 static void identify(const char *text, int is_token, leat_token *out)
 {
-    leat_reader *reader = open_text(text);
+    leat_reader *reader = record_reader_open(text);
     leat_token_init(out);
     int status = is_token ? leat_reader_save(reader, out)
                           : leat_reader_identify(reader, out);
@@ -147,7 +136,8 @@ START_TEST(an_identity_leaves_its_reader_where_it_is)
         "text:names | interleave:(text:{}),cycle=1,ahead=5",
     };
     for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
-        leat_reader *reader[] = {open_text(text[i]), open_text(text[i])};
+        leat_reader *reader[] = {record_reader_open(text[i]),
+                                 record_reader_open(text[i])};
         leat_sample sample[2];
         int status[2] = {LEAT_OK, LEAT_OK};
         leat_sample_init(&sample[0]);
@@ -177,8 +167,8 @@ END_TEST
 START_TEST(readers_that_make_caches_have_an_identity)
 {
     leat_token identity;
-    leat_reader *reader =
-        open_text("files:t1,t2 | interleave:(text:{} | cache:dir={}.kept)");
+    leat_reader *reader = record_reader_open(
+        "files:t1,t2 | interleave:(text:{} | cache:dir={}.kept)");
     leat_token_init(&identity);
     int status = leat_reader_identify(reader, &identity);
     ck_assert_msg(!status, "%s", leat_last_error());
@@ -191,8 +181,8 @@ END_TEST
 START_TEST(readers_of_endless_names_have_no_identity)
 {
     leat_token identity;
-    leat_reader *reader =
-        open_text("files:t1 | constant | interleave:(range:1),cycle=1");
+    leat_reader *reader = record_reader_open(
+        "files:t1 | constant | interleave:(range:1),cycle=1");
     leat_token_init(&identity);
     ck_assert_int_eq(leat_reader_identify(reader, &identity),
                      LEAT_EUNSUPPORTED);
@@ -281,7 +271,7 @@ START_TEST(an_open_reader_tells_that_a_file_was_written_since)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         set_time(cases[i].file, 1000000000, 1);
-        leat_reader *reader = open_text(cases[i].text);
+        leat_reader *reader = record_reader_open(cases[i].text);
         int status = leat_reader_check(reader);
         ck_assert_msg(!status, "%s: %s", cases[i].text, leat_last_error());
         set_time(cases[i].file, 1000000000, 2);
@@ -298,7 +288,7 @@ START_TEST(so_does_a_stream_of_which_records_were_only_skipped)
 {
     int64_t skipped;
     set_time("t1.gz", 1000000000, 1);
-    leat_reader *reader = open_text("text:t1.gz,t2");
+    leat_reader *reader = record_reader_open("text:t1.gz,t2");
     ck_assert_int_eq(leat_reader_skip(reader, 1, &skipped), LEAT_OK);
     const leat_position second = {1, 0}, third = {2, 0};
     ck_assert_int_eq(leat_reader_seek(reader, second, NULL), LEAT_OK);
@@ -338,7 +328,7 @@ START_TEST(a_cache_that_lacks_samples_gives_none_of_other_data)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         set_time(cases[i].file, 1000000000, 1);
-        leat_reader *reader = open_text(cases[i].text);
+        leat_reader *reader = record_reader_open(cases[i].text);
         ck_assert_int_eq(read_on(reader), LEAT_END);
         set_time(cases[i].file, 1000000000, 2);
         /* Seeking to an epoch anew begins it anew. */
@@ -366,7 +356,7 @@ START_TEST(an_epoch_of_named_files_has_none_that_were_written_since)
     };
     for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
         set_time("t2", 1000000000, 1);
-        leat_reader *reader = open_text(text[i]);
+        leat_reader *reader = record_reader_open(text[i]);
         ck_assert_int_eq(read_on(reader), LEAT_END);
         ck_assert_int_eq(leat_reader_seek(reader, (leat_position){1, 0}, NULL),
                          LEAT_OK);
@@ -383,7 +373,7 @@ END_TEST
 START_TEST(a_cache_on_disk_is_not_made_of_data_that_changed)
 {
     set_time("t2", 1000000000, 1);
-    leat_reader *reader = open_text("text:t1,t2 | cache:dir=kept");
+    leat_reader *reader = record_reader_open("text:t1,t2 | cache:dir=kept");
     leat_sample sample;
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
