@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LABEL = 3 }; /* after tokens, their offsets and cell */
 
@@ -600,29 +599,6 @@ START_TEST(a_batch_beyond_the_last_position_is_refused)
 }
 END_TEST
 
-/* For each batch all that were held were looked at: a minute. */
-START_TEST(batches_that_a_shuffle_holds_are_not_looked_at_one_by_one)
-{
-    enum { BATCHES = 120000, SECONDS = 10 };
-    int64_t sum = 0;
-    leat_pipeline *pipeline = NULL;
-    clock_t begun = clock();
-    ck_assert_int_eq(leat_pipeline_parse(
-                         &pipeline, "range:240000 | batch:2 | shuffle:32000"),
-                     LEAT_OK);
-    open_pipeline(pipeline);
-    for (int i = 0; i < BATCHES; i++) {
-        ck_assert(leat_reader_next(reader, &sample) == LEAT_OK);
-        const int64_t *value = sample.field[0].data;
-        ck_assert(value[0] % 2 == 0 && value[1] == value[0] + 1);
-        sum += value[0] / 2;
-    }
-    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
-    ck_assert_int_eq(sum, (int64_t)BATCHES * (BATCHES - 1) / 2);
-    ck_assert_int_lt((clock() - begun) / CLOCKS_PER_SEC, SECONDS);
-}
-END_TEST
-
 START_TEST(every_failed_allocation_is_an_error)
 {
     source.is_stream = _i;
@@ -741,8 +717,6 @@ int main(void)
                         3);
     tcase_add_test(tcase, dropped_batches_are_found_again);
     tcase_add_test(tcase, a_batch_beyond_the_last_position_is_refused);
-    tcase_add_test(tcase,
-                   batches_that_a_shuffle_holds_are_not_looked_at_one_by_one);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 6);
     tcase_add_loop_test(
         tcase, a_batch_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
