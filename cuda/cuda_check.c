@@ -110,13 +110,19 @@ static cudaError_t enter_context(leat__cuda_visit *visit)
     return error ? error : check_identity(visit->device);
 }
 
-cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit)
+cudaError_t leat__cuda_enter_plainly(leat_device *device,
+                                     leat__cuda_visit *visit)
 {
     *visit = (leat__cuda_visit){
         .device = (leat__cuda_device *)device,
         .mode = cudaStreamCaptureModeRelaxed,
     };
-    cudaError_t error = enter_context(visit);
+    return enter_context(visit);
+}
+
+cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit)
+{
+    cudaError_t error = leat__cuda_enter_plainly(device, visit);
     if (error)
         return error;
     error = cudaThreadExchangeStreamCaptureMode(&visit->mode);

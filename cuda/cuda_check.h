@@ -39,6 +39,13 @@ typedef struct leat__cuda_visit {
 cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit);
 
 /*
+ * The same for calls that no capture forbids, such as recording an event on a
+ * stream that is not captured: the thread's capture mode stays as it is.
+ */
+cudaError_t leat__cuda_enter_plainly(leat_device *device,
+                                     leat__cuda_visit *visit);
+
+/*
  * Reads the context's id, by which enter knows it. The driver makes a context
  * that was destroyed anew under its old handle.
  */

@@ -67,7 +67,7 @@ int leat__cuda_stream_is_capturing(leat_device *device, leat_stream stream)
 {
     enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
+    cudaError_t error = leat__cuda_enter_plainly(device, &visit);
     if (error == cudaSuccess)
         error = cudaStreamIsCapturing((cudaStream_t)stream, &capture);
     (void)leat__cuda_leave(&visit, error, "looking at a stream");
@@ -127,7 +127,7 @@ int leat__cuda_stream_check(leat_device *device, leat_stream stream,
     if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
         return LEAT_OK;
     leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(device, &visit);
+    cudaError_t error = leat__cuda_enter_plainly(device, &visit);
     if (error == cudaSuccess)
         error = (cudaError_t)find_context(handle, &context);
     int status = leat__cuda_leave(&visit, error, "looking at a stream");

@@ -147,9 +147,11 @@ leat__device_fetch(const unsigned char *from, uint32_t bytes,
 /* A block has neighbouring images, which share what they need of the mean. */
 template <leat_dtype type, leat__transform_way way, bool has_image>
 static __global__ void __launch_bounds__(LEAT__WARPS *LEAT__LANES, BLOCKS)
-    transform(const leat__transform_batch batch)
+    transform(const leat__transform_batch first)
 {
     const leat__transform_kind kind = {type, way, has_image, 0};
+    const leat__transform_batch batch =
+        leat__transform_batch_at(&first, blockIdx.z);
     uint32_t image =
         (blockIdx.y * blockDim.x + threadIdx.x) / (unsigned)LEAT__LANES;
     if (image < batch.job.images)
@@ -219,7 +221,8 @@ leat__cuda_transform_launch(const leat_device_transform *job,
         return cudaSuccess;
     uint32_t warps = leat__transform_warps(job);
     void *arguments[] = {&batch};
-    dim3 grid(batch.warps, (unsigned)((job->images + warps - 1) / warps));
+    dim3 grid(batch.warps, (unsigned)((job->images + warps - 1) / warps),
+              (unsigned)job->further + 1);
     return cudaLaunchKernel(find_kernel(job, batch.way), grid,
                             dim3(warps * LEAT__LANES), arguments, 0, stream);
 }

@@ -305,7 +305,8 @@ def least(ins):
 
 def load_constant(ins):
     to, place = ins.operands
-    offset = int(re.search(r"\[(0x[0-9a-f]+)\]$", place).group(1), 16)
+    found = re.search(r"\[(0x[0-9a-f]+|RZ)\]$", place).group(1)
+    offset = 0 if found == "RZ" else int(found, 16)
     words = 2 if ins.has("64") else 1
     return "".join(
         store(to, "constant(w, 0x%x)" % (offset + 4 * k), k) for k in range(words))

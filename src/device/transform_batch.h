@@ -245,6 +245,20 @@ static inline void leat__transform_batch_init(leat__transform_batch *batch,
                            leat__divide_up(LEAT__PIECE, batch->channels));
 }
 
+/* The same for the batch that is the `k`th after the first. */
+static LEAT__DEVICE_FUNCTION inline leat__transform_batch
+leat__transform_batch_at(const leat__transform_batch *first, uint32_t k)
+{
+    leat__transform_batch batch = *first;
+    leat_device_transform *job = &batch.job;
+    size_t bytes = k * job->stride;
+    const void *choices = (const char *)job->choices + bytes;
+    job->pixels += bytes;
+    job->choices = (const leat_device_choice *)choices;
+    job->top = (char *)job->top + k * job->top_stride;
+    return batch;
+}
+
 /* Warps of a block. */
 static inline uint32_t leat__transform_warps(const leat_device_transform *job)
 {

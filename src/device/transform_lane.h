@@ -420,10 +420,13 @@ leat__transform_run(const leat__transform_batch *batch)
 {
     const leat__transform_kind kind = {batch->job.top_type, batch->way,
                                        batch->job.mean != NULL, 0};
-    for (int64_t image = batch->job.images; image-- > 0;)
-        for (uint32_t unit = batch->warps; unit-- > 0;)
-            for (uint32_t lane = LEAT__LANES; lane-- > 0;)
-                leat__transform_work(batch, kind, image, unit, lane);
+    for (uint32_t k = (uint32_t)batch->job.further + 1; k-- > 0;) {
+        leat__transform_batch one = leat__transform_batch_at(batch, k);
+        for (int64_t image = one.job.images; image-- > 0;)
+            for (uint32_t unit = one.warps; unit-- > 0;)
+                for (uint32_t lane = LEAT__LANES; lane-- > 0;)
+                    leat__transform_work(&one, kind, image, unit, lane);
+    }
 }
 
 #endif

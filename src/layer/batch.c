@@ -15,12 +15,22 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* One that takes long: the host sleeps meanwhile if it can. */
+static int create_long(leat_device *device, leat_event *out)
+{
+    return device->ops->event_create_sleeping
+               ? device->ops->event_create_sleeping(device, out)
+               : device->ops->event_create(device, out);
+}
+
 static int create_events(leat_device *device, leat__batch *batch)
 {
-    int status = device->ops->event_create(device, &batch->room);
+    bool is_long = batch->capacity > LEAT__UPLOAD_BYTES / 2;
+    int status = create_long(device, &batch->room);
     if (status)
         return status;
-    status = device->ops->event_create(device, &batch->copied);
+    status = is_long ? create_long(device, &batch->copied)
+                     : device->ops->event_create(device, &batch->copied);
     if (status)
         goto fail_room;
     status = leat__fence_create(&batch->written, device);
@@ -65,6 +75,7 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
     if (status)
         goto fail_lock;
     leat_device *device = slab->device;
+    batch->capacity = capacity;
     if (!device->ops->unified) {
         status = create_events(device, batch);
         if (status)
@@ -73,7 +84,6 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
     leat__slab_ref(slab);
     batch->slab = slab;
     batch->offset = offset;
-    batch->capacity = capacity;
     batch->size = size;
     batch->is_lazy = is_lazy;
     return LEAT_OK;

@@ -69,6 +69,23 @@ typedef struct leat__batch_budget {
     atomic_size_t in_use; /* bytes on host and device, those of all batches */
 } leat__batch_budget;
 
+enum {
+    LEAT__UPLOAD_BATCHES = 16,    /* of one upload at most, */
+    LEAT__UPLOAD_BYTES = 8 << 20, /* and bytes of more than one batch */
+    LEAT__UPLOADS = 16            /* that are under way at most */
+};
+
+/* A copy that brings a batch to the device, and others with it if need be. */
+typedef struct leat__upload {
+    int64_t number;  /* from 1 on; 0: there was none */
+    leat_event room; /* what was there before is read, the copy begins */
+    leat_event over; /* the copy has read the host side */
+    bool has_room;   /* `room` was recorded: else nobody used it any more */
+    int batches;     /* that it brings */
+    int64_t begin;   /* bytes of all uploads before it, */
+    int64_t end;     /* and with it */
+} leat__upload;
+
 typedef struct leat__batch {
     /* Fields that each batch changes, for its workers and the caller: a cache
        line. Set under the claim lock by the thread that takes chunks: */
@@ -99,15 +116,14 @@ typedef struct leat__batch {
     size_t top_capacity;
     leat__batch_budget *budget; /* borrowed; NULL: none */
     bool is_lazy;               /* nothing has populated the memory yet */
-    bool has_room;              /* the last upload recorded `room` */
-    bool is_transformed;  /* and had a transform after its copy: then the host
-                              side is free at `copied`, else at `ready` */
+    bool is_transformed;  /* the last upload had a transform after its copy */
     bool is_awaited;      /* a consumer waited for `ready`, or its stream does:
                               its use ends after the transform */
     int size;             /* samples there is room for */
     int slot;             /* its index among its device's batches */
-    leat_event room;      /* its last contents are read, the upload begins */
-    leat_event copied;    /* the copy is over; recorded before a transform */
+    leat__upload upload;  /* the last one */
+    leat_event room;      /* of uploads of which it is the first batch, */
+    leat_event copied;    /* and their `over` */
     leat_event ready;     /* that of `written`: its upload and kernel end */
     leat__fence *written; /* shared with blobs that it is lent to */
     leat__fence *read;    /* the event consumed[0]; shared with blobs that it is

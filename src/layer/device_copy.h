@@ -12,7 +12,8 @@
  * Nothing reports how long a copy takes, but threads that have to wait for one
  * note it, be it in the call that makes it, as is usual from pageable memory:
  * `busy` is the time in which anybody did. Consumers that still read a batch
- * delay its copy, which is not the copy's time; that is what `room` is for.
+ * delay its copy, which is not the copy's time; that is what an upload's `room`
+ * is for.
  */
 typedef struct leat__device_copy {
     leat_device *device;
@@ -27,7 +28,10 @@ typedef struct leat__device_copy {
     leat_device_transform transform;
     void *means; /* on the device; NULL: none */
     size_t mean_bytes;
+    int64_t uploads;                    /* so many were enqueued; the */
+    leat__upload latest[LEAT__UPLOADS]; /* latest ones, by number */
     /* read by anybody */
+    atomic_int_fast64_t copied;  /* the number of an upload that is over */
     atomic_int_fast64_t batches; /* uploaded */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */
@@ -47,12 +51,26 @@ int leat__device_copy_init(leat__device_copy *device_copy, leat_device *device,
 void leat__device_copy_finish(leat__device_copy *device_copy);
 
 /*
- * Enqueues the upload of a batch after the last use of its memory's former
- * contents, and its transform after that. One caller at a time. Errors:
- * LEAT_EDEVICE.
+ * How many of `n` batches one upload takes, at least the first: those that
+ * follow it are like it, next to it in memory, and used by nobody any more.
+ * Uploads are one caller's at a time.
+ */
+int leat__device_copy_run(leat__device_copy *device_copy,
+                          leat__batch *const batch[], int n);
+
+/*
+ * Enqueues the upload of that many batches after the last use of their memory's
+ * former contents, and their transform after that. Errors: LEAT_EDEVICE.
  */
 int leat__device_copy_upload(leat__device_copy *device_copy,
-                             leat__batch *batch);
+                             leat__batch *const batch[], int n);
+
+/*
+ * Waits until LEAT__UPLOAD_BYTES are under way, or no more than one upload, so
+ * that batches which are finished meanwhile share the next one. Errors:
+ * LEAT_EDEVICE.
+ */
+int leat__device_copy_pace(leat__device_copy *device_copy);
 
 /*
  * Notes that the `n` streams read the batch until this point: its next upload

@@ -220,6 +220,18 @@ void leat__device_queues_finish(leat__device_queues *queues)
     leat__free(queues->finished);
 }
 
+/* Which of `n` free batches is taken. With a device's own memory the next one,
+ * or that given back first: its upload waits for its consumers. */
+static int choose_free(const leat__device_queue *queue, int n)
+{
+    if (queue->device->ops->unified)
+        return n - 1;
+    for (int i = 0; i < n; i++)
+        if (queue->free[i]->slot == queue->next_slot)
+            return i;
+    return 0;
+}
+
 int leat__device_queue_take(leat__device_queue *queue, leat__batch **out)
 {
     if (atomic_load_explicit(&queue->nfree, memory_order_relaxed) == 0)
@@ -227,11 +239,10 @@ int leat__device_queue_take(leat__device_queue *queue, leat__batch **out)
     pthread_mutex_lock(&queue->lock);
     int n = atomic_load_explicit(&queue->nfree, memory_order_relaxed);
     if (n > 0) {
-        /* With a device's own memory the one that was given back first: its
-           upload waits for its consumers. */
-        int i = queue->device->ops->unified ? n - 1 : 0;
+        int i = choose_free(queue, n);
         leat__batch **from = queue->free + i;
         *out = *from;
+        queue->next_slot = (*out)->slot + 1 < queue->n ? (*out)->slot + 1 : 0;
         memmove(from, from + 1, (size_t)(n - 1 - i) * sizeof(*from));
         atomic_store_explicit(&queue->nfree, n - 1, memory_order_relaxed);
     }
@@ -311,47 +322,79 @@ static void end_locked(leat__device_queues *queues, int status,
         leat__queue_close(queues->queue[i].ready);
 }
 
-/* By one thread at a time. */
-static void make_ready(leat__device_queues *queues, leat__batch *batch)
+/* Whether the sequence goes on. */
+static bool push_ready(leat__device_queues *queues, leat__device_queue *queue,
+                       leat__batch *batch)
 {
-    leat__device_queue *queue = leat__device_queues_of(queues, batch->number);
-    if (batch->failed < 0) {
-        int status = leat__device_copy_upload(&queue->copy, batch);
-        if (status)
-            fail_batch(batch, status);
-    }
     int status = batch->failed < 0 ? LEAT_OK : batch->status;
     char line[LEAT__ERROR_MAX];
     if (status)
         memcpy(line, batch->culprit.line, sizeof(line));
     /* Only a closed queue refuses it. From now on it is the caller's. */
     (void)leat__queue_push(queue->ready, batch);
-    if (status && status != LEAT_EDATA)
-        leat__device_queues_end(queues, status, line);
+    if (!status || status == LEAT_EDATA)
+        return true;
+    leat__device_queues_end(queues, status, line);
+    return false;
 }
 
-/* A batch that comes next, which the caller makes ready; or NULL. */
-static leat__batch *next_locked(leat__device_queues *queues)
+/* Batches that one upload takes. By one thread at a time. */
+static void make_ready(leat__device_queues *queues, leat__device_queue *queue,
+                       leat__batch *const run[], int n)
 {
-    leat__batch **place = &queues->finished[queues->next % queues->capacity];
-    leat__batch *batch = queues->ended ? NULL : *place;
-    if (batch) {
-        *place = NULL;
-        queues->next++;
+    int status = LEAT_OK;
+    if (run[0]->failed < 0)
+        status = leat__device_copy_upload(&queue->copy, run, n);
+    if (status)
+        fail_batch(run[0], status);
+    for (int i = 0; i < n && push_ready(queues, queue, run[i]); i++)
+        continue;
+    /* What ails the device, the next upload says. */
+    if (queues->has_thread && queue->is_alone)
+        (void)leat__device_copy_pace(&queue->copy);
+}
+
+/* The batches that come next, as far as they are finished: a quarter of all at
+ * most, since what waits for others of its copy is late. */
+static int look_locked(const leat__device_queues *queues, leat__batch *next[])
+{
+    int n = 0;
+    while (!queues->ended && n < LEAT__UPLOAD_BATCHES &&
+           (n == 0 || n < queues->capacity / 4)) {
+        next[n] = queues->finished[(queues->next + n) % queues->capacity];
+        if (!next[n])
+            break;
+        n++;
     }
-    return batch;
+    return n;
+}
+
+static void take_locked(leat__device_queues *queues, int n)
+{
+    for (int i = 0; i < n; i++)
+        queues->finished[queues->next++ % queues->capacity] = NULL;
+    atomic_fetch_add(&queues->ntaken, n);
 }
 
 /* One thread does; it takes along what others finish meanwhile. */
 static void make_all_ready(leat__device_queues *queues)
 {
-    leat__batch *batch;
+    leat__batch *next[LEAT__UPLOAD_BATCHES];
+    int n = 0;
     leat__mutex_lock_spinning(&queues->lock);
     bool is_other = queues->is_uploading;
     queues->is_uploading = true;
-    while (!is_other && (batch = next_locked(queues)) != NULL) {
+    while (!is_other && (n = look_locked(queues, next)) > 0) {
+        leat__device_queue *queue =
+            leat__device_queues_of(queues, next[0]->number);
+        if (n > 1) {
+            pthread_mutex_unlock(&queues->lock);
+            n = leat__device_copy_run(&queue->copy, next, n);
+            leat__mutex_lock_spinning(&queues->lock);
+        }
+        take_locked(queues, n);
         pthread_mutex_unlock(&queues->lock);
-        make_ready(queues, batch);
+        make_ready(queues, queue, next, n);
         leat__mutex_lock_spinning(&queues->lock);
     }
     queues->is_uploading = is_other;

@@ -48,6 +48,7 @@ typedef struct leat__device_queue {
     leat__host_tally *tally; /* of their host sides; NULL: there are none */
     bool is_pageable;        /* the slab's host side is not pinned */
     int host_node;           /* of NUMA, where it begins; -1: not known */
+    int next_slot;           /* after that of the batch taken last */
     bool is_inline;          /* a free batch wakes no worker; the caller's */
     atomic_bool was_full;    /* workers ran out of batches since it grew last */
     atomic_int circulating;  /* batches in use; the caller's, read by anybody */
@@ -71,7 +72,8 @@ typedef struct leat__device_queues {
     /* protected by lock */
     bool is_uploading;      /* a thread does, and looks for more after it */
     leat__batch **finished; /* by number modulo `capacity` */
-    atomic_int nfinished;   /* changes with each; read by anybody */
+    atomic_int nfinished;   /* so many were, and so many are no more; read */
+    atomic_int ntaken;      /* by anybody; both wrap */
     int64_t next;           /* the number that is completed next */
     int ended;              /* the status after which none is; 0: it goes on */
     int capacity;           /* batches of all devices */
@@ -98,7 +100,8 @@ leat__device_queues_of(const leat__device_queues *queues, int64_t number)
 
 /*
  * Takes a free batch without waiting: in host memory the newest, which is the
- * likeliest to be in a cache. LEAT_AGAIN: none is free.
+ * likeliest to be in a cache; else the next in memory if it is free, which may
+ * share an upload with the one before. LEAT_AGAIN: none is free.
  */
 int leat__device_queue_take(leat__device_queue *queue, leat__batch **out);
 
@@ -127,6 +130,18 @@ void leat__device_queue_set_inline(leat__device_queues *all,
  */
 int64_t leat__device_queues_complete(leat__device_queues *queues,
                                      leat__batch *batch, int n);
+
+/*
+ * Whether the thread that uploads has batches to come: a caller has nothing to
+ * add to them. Any thread.
+ */
+static inline bool
+leat__device_queues_has_finished(const leat__device_queues *queues)
+{
+    return queues->has_thread &&
+           atomic_load_explicit(&queues->nfinished, memory_order_relaxed) !=
+               atomic_load_explicit(&queues->ntaken, memory_order_relaxed);
+}
 
 /* Starts the thread that uploads, where there is to be one. Errors: LEAT_EIO,
  * LEAT_ENOMEM. */

@@ -334,11 +334,15 @@ static int start_prefetcher(leat_data_layer_group *group,
         leat__group_measure_sample(group, shape, sample, &decodes);
     int workers = count_workers(group, decodes || !shape->is_cropped);
     bool is_batch = leat__data_reader_needs_batches(group->reader);
+    bool has_thread = has_copy_thread(group);
+    /* Neighbours share a copy: so many come into use, and each worker does best
+       with one of its own. */
+    int in_use = has_thread ? batches.all : batches.circulating;
     const leat__autotune_load load = {
         .sample_bytes = sample_bytes,
         .batch_size = spec->batch_size,
         .workers = workers,
-        .batches = group->n * (batches.circulating - 1),
+        .batches = group->n * (in_use - 1),
     };
     bool is_whole = group->plan.is_variable;
     const leat__prefetcher_options options = {
@@ -367,7 +371,7 @@ static int start_prefetcher(leat_data_layer_group *group,
                 .max_memory = limit,
                 .batches = batches.all,
                 .circulating = batches.circulating,
-                .has_thread = has_copy_thread(group),
+                .has_thread = has_thread,
                 .owner = group,
             },
         .device = group->device,

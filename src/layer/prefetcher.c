@@ -224,7 +224,8 @@ int leat__prefetcher_next(leat__prefetcher *prefetcher, int i,
             leat__device_queue_press(&prefetcher->queues, queue);
             has_pressed = true;
         }
-        int64_t wait = help ? 0 : deadline;
+        bool is_coming = leat__device_queues_has_finished(&prefetcher->queues);
+        int64_t wait = help && !is_coming ? 0 : deadline;
         int status = leat__queue_pop(queue->ready, &item, wait);
         if (atomic_load(&prefetcher->cancelled))
             status = LEAT_ECANCELLED;

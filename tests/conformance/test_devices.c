@@ -210,6 +210,34 @@ START_TEST(an_event_that_was_never_recorded_makes_nobody_wait)
 }
 END_TEST
 
+/* Those on which the host sleeps are events as others are. */
+START_TEST(an_event_that_is_asked_for_tells_what_came_of_it)
+{
+    find(_i);
+    if (ops->unified || !ops->event_query || !ops->event_create_sleeping)
+        return;
+    leat_stream stream = stream_new();
+    leat_event event;
+    unsigned char *host = host_new(BYTES);
+    char *memory = device_new(BYTES);
+    int is_complete = 0;
+    ck_assert_int_eq(ops->event_create_sleeping(device, &event), LEAT_OK);
+    ck_assert_int_eq(ops->event_query(device, event, &is_complete), LEAT_OK);
+    ck_assert_int_eq(is_complete, 1);
+    copy(memory, host, LEAT_COPY_TO_DEVICE, stream);
+    ck_assert_int_eq(ops->event_record(device, event, stream), LEAT_OK);
+    ck_assert_int_eq(ops->event_query(device, event, &is_complete), LEAT_OK);
+    ck_assert(is_complete == 0 || is_complete == 1);
+    ck_assert_int_eq(ops->event_synchronize(device, event), LEAT_OK);
+    ck_assert_int_eq(ops->event_query(device, event, &is_complete), LEAT_OK);
+    ck_assert_int_eq(is_complete, 1);
+    ops->event_destroy(device, event);
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, BYTES);
+    ops->host_free(device, host, BYTES);
+}
+END_TEST
+
 START_TEST(a_stream_is_not_captured_unless_somebody_does)
 {
     find(_i);
@@ -411,6 +439,18 @@ static const void *send(const area *way, const void *from, size_t bytes,
     return way->memory + over;
 }
 
+static void send_means(const transform_case *job, leat_device_transform *what,
+                       const area *way, leat_stream stream)
+{
+    if (what->mean)
+        what->mean = send(way, what->mean, job->mean_floats * sizeof(float),
+                          job->mean_over * sizeof(float), stream);
+    if (what->mean_value)
+        what->mean_value =
+            send(way, what->mean_value,
+                 (size_t)what->mean_values * sizeof(float), 0, stream);
+}
+
 static void check_batch(const transform_case *job, const area way[4],
                         leat_stream stream)
 {
@@ -419,13 +459,7 @@ static void check_batch(const transform_case *job, const area way[4],
         send(&way[0], what.pixels, job->pixel_bytes, job->pixels_over, stream);
     what.choices = send(&way[1], what.choices,
                         (size_t)what.images * sizeof(*what.choices), 0, stream);
-    if (what.mean)
-        what.mean = send(&way[2], what.mean, job->mean_floats * sizeof(float),
-                         job->mean_over * sizeof(float), stream);
-    if (what.mean_value)
-        what.mean_value =
-            send(&way[2], what.mean_value,
-                 (size_t)what.mean_values * sizeof(float), 0, stream);
+    send_means(job, &what, &way[2], stream);
     what.top = way[3].memory;
     ck_assert_int_eq(ops->transform(device, &what, stream), LEAT_OK);
     ck_assert_int_eq(ops->copy(device, way[3].host, what.top, job->top_bytes,
@@ -434,6 +468,47 @@ static void check_batch(const transform_case *job, const area way[4],
     ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
     ck_assert_msg(memcmp(way[3].host, job->expected, job->top_bytes) == 0, "%s",
                   transform_case_text(job));
+}
+
+/* Its images as batches of one each, with room between them. */
+static void check_apart(const transform_case *job, const area way[4],
+                        leat_stream stream)
+{
+    leat_device_transform what = job->what;
+    size_t images = (size_t)what.images;
+    size_t pixels = job->pixel_bytes / images;
+    size_t each = job->top_bytes / images;
+    size_t choices = (job->pixels_over + pixels + 255) / 256 * 256;
+    what.stride = choices + 256;
+    what.top_stride = (each + 255) / 256 * 256 + 256;
+    if (images * what.stride > ROOM || images * what.top_stride > ROOM)
+        return;
+    memset(way[0].host, 0, images * what.stride);
+    for (size_t i = 0; i < images; i++) {
+        unsigned char *to = way[0].host + i * what.stride;
+        memcpy(to + job->pixels_over, job->what.pixels + i * pixels, pixels);
+        memcpy(to + choices, &job->what.choices[i], sizeof(*what.choices));
+    }
+    ck_assert_int_eq(ops->copy(device, way[0].memory, way[0].host,
+                               images * what.stride, LEAT_COPY_TO_DEVICE,
+                               stream),
+                     LEAT_OK);
+    send_means(job, &what, &way[2], stream);
+    what.pixels = (unsigned char *)way[0].memory + job->pixels_over;
+    what.choices = (const void *)(way[0].memory + choices);
+    what.top = way[3].memory;
+    what.images = 1;
+    what.further = (int)images - 1;
+    ck_assert_int_eq(ops->transform(device, &what, stream), LEAT_OK);
+    ck_assert_int_eq(ops->copy(device, way[3].host, what.top,
+                               images * what.top_stride, LEAT_COPY_TO_HOST,
+                               stream),
+                     LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    for (size_t i = 0; i < images; i++)
+        ck_assert_msg(memcmp(way[3].host + i * what.top_stride,
+                             (const char *)job->expected + i * each, each) == 0,
+                      "image %zu of %s", i, transform_case_text(job));
 }
 
 START_TEST(a_transform_has_the_bits_of_the_cpu)
@@ -449,6 +524,7 @@ START_TEST(a_transform_has_the_bits_of_the_cpu)
         transform_case job;
         transform_case_init(&job, k);
         check_batch(&job, way, stream);
+        check_apart(&job, way, stream);
         transform_case_finish(&job);
     }
     for (int i = 0; i < 4; i++) {
@@ -557,6 +633,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, an_event_orders_two_streams, 0, n);
     tcase_add_loop_test(
         tcase, an_event_that_was_never_recorded_makes_nobody_wait, 0, n);
+    tcase_add_loop_test(tcase, an_event_that_is_asked_for_tells_what_came_of_it,
+                        0, n);
     tcase_add_loop_test(tcase, a_stream_is_not_captured_unless_somebody_does, 0,
                         n);
     tcase_add_loop_test(tcase, a_timer_tells_how_long_a_copy_took, 0, n);

@@ -584,6 +584,29 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return waited(error, host_wait(on, ticket));
 }
 
+/* At the thread's time; nothing runs because of it. */
+static int is_over(struct CUstream_st *on, int64_t ticket)
+{
+    pthread_mutex_lock(&on->lock);
+    int result = on->done >= ticket &&
+                 (ticket == 0 || on->stamps[ticket - 1] <= double_host_time);
+    pthread_mutex_unlock(&on->lock);
+    return result;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.event = event},
+                     DOUBLE_UNSAFE | DOUBLE_QUERY);
+    int64_t ticket;
+    struct CUstream_st *on = latest(event, &ticket);
+    if (!error && on && !is_over(on, ticket) &&
+        !is_mutant(CUDA_DOUBLE_UPLOAD_DOES_NOT_AWAIT_CONSUMED))
+        error = cudaErrorNotReady;
+    return double_leave(error);
+}
+
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start,
                                  cudaEvent_t end)
 {

@@ -62,7 +62,8 @@ cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
 {
     double_device *device = double_here();
     size_t elements = (size_t)job->images * (size_t)job->channels *
-                      (size_t)job->height * (size_t)job->width;
+                      (size_t)job->height * (size_t)job->width *
+                      (size_t)(job->further + 1);
     size_t bytes = elements * (1 + leat_dtype_size(job->top_type));
     if (is_too_much(job))
         return double_leave(cudaErrorInvalidConfiguration);

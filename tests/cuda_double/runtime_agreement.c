@@ -113,6 +113,7 @@ typedef struct signatures {
     cudaError_t (*event_destroy)(cudaEvent_t);
     cudaError_t (*event_record)(cudaEvent_t, cudaStream_t);
     cudaError_t (*event_synchronize)(cudaEvent_t);
+    cudaError_t (*event_query)(cudaEvent_t);
     cudaError_t (*event_elapsed_time)(float *, cudaEvent_t, cudaEvent_t);
 #if CUDART_VERSION >= 12050
     cudaError_t (*get_driver_entry_point)(
@@ -177,6 +178,7 @@ const signatures runtime_signatures = {
     cudaEventDestroy,
     cudaEventRecord,
     cudaEventSynchronize,
+    cudaEventQuery,
     cudaEventElapsedTime,
 #if CUDART_VERSION >= 12050
     cudaGetDriverEntryPointByVersion,

@@ -36,6 +36,9 @@ static void choose_way(leat_data_layer_options *options,
     options->transform_on =
         way / 8 % 2 ? LEAT_TRANSFORM_ON_CPU : LEAT_TRANSFORM_ON_DEVICE;
     options->top_mode = way / 16 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    /* So many that neighbours share uploads. */
+    if (way / 2 % 2)
+        options->prefetch = 48;
 }
 
 /* A window's batches, on streams in turn. */

@@ -119,6 +119,14 @@ static int device_event_synchronize(leat_device *device, leat_event event)
     return outcome(of(device), "event_synchronize");
 }
 
+static int device_event_query(leat_device *device, leat_event event,
+                              int *is_complete)
+{
+    record(of(device), "query %zu; ", (size_t)event);
+    *is_complete = of(device)->answers;
+    return outcome(of(device), "event_query");
+}
+
 static int device_transform(leat_device *device,
                             const leat_device_transform *what,
                             leat_stream stream)
@@ -145,6 +153,7 @@ void recording_device_init(recording_device *device)
                 .event_record = device_event_record,
                 .stream_wait = device_stream_wait,
                 .event_synchronize = device_event_synchronize,
+                .event_query = device_event_query,
                 .transform = device_transform,
                 .stream_create_high_priority =
                     device_stream_create_high_priority},

@@ -18,6 +18,7 @@ typedef struct recording_device {
     int fail_at;       /* calls that can fail until one does; below 0: none */
     void (*act)(void); /* called in each copy and event_synchronize; or NULL */
     leat_device_transform what; /* of the latest transform */
+    int answers;                /* of queries of events */
 } recording_device;
 
 void recording_device_init(recording_device *device);

@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "layer/device_queue.h"
 #include "support/condition_spy.h"
+#include "support/late_device.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -112,6 +113,97 @@ START_TEST(the_newest_is_taken_first)
     leat__batch *batch = NULL;
     ck_assert_int_eq(leat__device_queue_take(queue, &batch), LEAT_AGAIN);
     ck_assert_ptr_null(batch);
+}
+END_TEST
+
+/* Batches of a device with memory of its own. */
+static void make_late(int batches)
+{
+    const leat__device_queue_options options = {
+        .shape = {.bytes = 256},
+        .batch_size = 1,
+        .batches = batches,
+        .circulating = batches,
+    };
+    leat_device *late;
+    leat__device_queues_finish(&queues);
+    late_device_register();
+    ck_assert_int_eq(leat_device_find(&late, "late:0"), LEAT_OK);
+    ck_assert_int_eq(leat__device_queues_init(&queues, &late, 1, &options),
+                     LEAT_OK);
+    queue = queues.queue;
+}
+
+/* Else the one that was given back first. */
+START_TEST(the_next_in_memory_is_taken_first)
+{
+    make_late(BATCHES);
+    take_all();
+    static const int given[] = {3, 0, 2, 1};
+    for (int i = 0; i < 4; i++)
+        give(given[i], 1);
+    static const int taken[] = {0, 1, 2, 3};
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(take()->slot, taken[i]);
+    give(2, 1);
+    give(1, 1);
+    ck_assert_int_eq(take()->slot, 2);
+    ck_assert_int_eq(take()->slot, 1);
+}
+END_TEST
+
+/* A quarter of all at most. */
+START_TEST(what_is_finished_together_is_uploaded_together)
+{
+    enum { MANY = 40 };
+    leat__batch *batch[MANY];
+    make_late(MANY);
+    for (int i = 0; i < MANY; i++) {
+        batch[i] = take();
+        leat__batch_begin(batch[i], i);
+        batch[i]->shape.bytes = 256;
+    }
+    int64_t before =
+        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE];
+    for (int i = MANY - 1; i >= 0; i--)
+        (void)leat__device_queues_complete(&queues, batch[i], 1);
+    ck_assert_int_eq(
+        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE] - before,
+        4);
+    for (int i = 0; i < MANY; i++) {
+        void *item;
+        ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_OK);
+        ck_assert_ptr_eq(item, batch[i]);
+    }
+}
+END_TEST
+
+/* One that failed is delivered alone, and nothing comes after it. */
+START_TEST(a_failed_batch_shares_no_upload)
+{
+    enum { MANY = 16, BAD = 2 };
+    leat__batch *batch[MANY];
+    make_late(MANY);
+    for (int i = 0; i < MANY; i++) {
+        batch[i] = take();
+        leat__batch_begin(batch[i], i);
+        batch[i]->shape.bytes = 256;
+    }
+    leat__batch_fail(batch[BAD], 0, LEAT_EIO, NULL, "no more");
+    int64_t before =
+        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE];
+    for (int i = MANY - 1; i >= 0; i--)
+        (void)leat__device_queues_complete(&queues, batch[i], 1);
+    ck_assert_int_eq(
+        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE] - before,
+        1);
+    void *item;
+    for (int i = 0; i <= BAD; i++) {
+        ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_OK);
+        ck_assert_ptr_eq(item, batch[i]);
+    }
+    ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_ECANCELLED);
+    ck_assert_int_eq(leat__device_queues_ended(&queues), LEAT_EIO);
 }
 END_TEST
 
@@ -334,6 +426,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 2 * SECONDS);
     tcase_add_test(tcase, the_newest_is_taken_first);
+    tcase_add_test(tcase, the_next_in_memory_is_taken_first);
+    tcase_add_test(tcase, what_is_finished_together_is_uploaded_together);
+    tcase_add_test(tcase, a_failed_batch_shares_no_upload);
     tcase_add_test(tcase, half_of_them_wake_a_worker);
     tcase_add_test(tcase, beside_other_devices_each_one_wakes);
     tcase_add_test(tcase, in_inline_mode_none_wakes);

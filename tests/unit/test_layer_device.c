@@ -184,10 +184,10 @@ START_TEST(one_upload_a_batch_and_one_wait_and_record_a_forward)
     int64_t made = counts.copies[LEAT_COPY_TO_DEVICE];
     ck_assert_int_ge(made, STEPS);
     ck_assert_int_le(made, STEPS + options.prefetch + 1);
-    /* `ready` for each upload, `consumed` for each batch given back, and `room`
-       for each upload behind one of these. */
+    /* `copied` and `ready` for each upload, `consumed` for each batch given
+       back, and `room` for each upload after one of these. */
     int64_t slots = options.prefetch + 1;
-    ck_assert_int_eq(counts.records, made + STEPS + made - slots);
+    ck_assert_int_eq(counts.records, 2 * made + STEPS + made - slots);
     const leat_stage_stats *copies = copy_stage(&stats);
     ck_assert_int_ge(copies->items, STEPS);
     ck_assert_int_le(copies->items, made);

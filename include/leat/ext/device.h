@@ -47,11 +47,11 @@ typedef struct leat_device_choice {
 } leat_device_choice;
 
 /**
- * The transform of a batch from uint8 crops to its top: mirror, mean, scale,
- * cast, layout. All pointers are to device memory; top and choices, and in
- * leat's own batches the pixels too, are aligned to 256 bytes. leat/transform.h
- * has the formula; top[...] of FLOAT16 and BFLOAT16 is the float rounded to
- * nearest, ties to even.
+ * The transform of a batch, or of several, from uint8 crops to their tops:
+ * mirror, mean, scale, cast, layout. All pointers are to device memory; top and
+ * choices, and in leat's own batches the pixels too, are aligned to 256 bytes,
+ * in further batches too. leat/transform.h has the formula; top[...] of FLOAT16
+ * and BFLOAT16 is the float rounded to nearest, ties to even.
  */
 typedef struct leat_device_transform {
     const unsigned char *pixels;       /* the crops without gaps */
@@ -66,10 +66,13 @@ typedef struct leat_device_transform {
     leat_dtype top_type;      /* FLOAT32, FLOAT16, BFLOAT16 or UINT8 */
     leat_layout pixel_layout; /* of the crops */
     leat_layout layout;       /* of the top */
-    int64_t images;           /* in the batch */
+    int64_t images;           /* in a batch */
     int channels;             /* of crop and top */
     int height;               /* of crop and top */
     int width;                /* of crop and top */
+    int further;              /* batches after this one, at most 65534: each */
+    size_t stride;            /* so many bytes after the last, and their */
+    size_t top_stride;        /* tops so many */
 } leat_device_transform;
 
 /**
@@ -126,8 +129,7 @@ struct leat_device_ops {
     /** 1 if the stream is being captured into a graph. May be NULL. */
     int (*stream_is_capturing)(leat_device *device, leat_stream stream);
 
-    /** Creates an event without timing, on which the host sleeps while it
-     * waits. */
+    /** Creates an event without timing. */
     int (*event_create)(leat_device *device, leat_event *out);
     /** Destroys the event. */
     void (*event_destroy)(leat_device *device, leat_event event);
@@ -214,6 +216,18 @@ struct leat_device_ops {
      */
     int (*transform_load)(leat_device *device,
                           const leat_device_transform *what);
+
+    /**
+     * Creates an event as event_create does, on which the host sleeps while it
+     * waits, although the device then has to interrupt it. May be NULL: leat
+     * calls event_create.
+     */
+    int (*event_create_sleeping)(leat_device *device, leat_event *out);
+    /**
+     * Whether the event is complete: 1 too if it was never recorded. Does not
+     * block. May be NULL: leat then waits for it.
+     */
+    int (*event_query)(leat_device *device, leat_event event, int *is_complete);
 };
 
 /**
