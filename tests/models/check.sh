@@ -85,6 +85,11 @@ upload      holds      FAILS_AT=1
 upload      holds      THREAD
 upload      holds      THREAD STOP_EARLY
 upload      holds      THREAD FAILS_AT=1
+upload      holds      RUN=2
+upload      holds      RUN=3 THREAD
+upload      holds      RUN=2 THREAD STOP_EARLY
+upload      holds      RUN=3 THREAD FAILS_AT=1
+upload      assertion  MUTANT_TAKES_AFTER_UPLOAD RUN=2
 upload      assertion  MUTANT_UPLOADS_TOGETHER
 upload      deadlock   MUTANT_GIVES_UP_AFTER_LOOKING
 upload      deadlock   MUTANT_COMPLETE_WAKES_NOBODY THREAD

@@ -9,7 +9,7 @@
  *   worker, caller                          a claim, forward and destroy, whose
  *                                           own waits prefetcher.pml has
  * WORKERS finish batches in any order, at most POOL at a time; each upload takes
- * two steps. With FAILS_AT the upload of that batch ends the sequence: what comes
+ * two steps, and takes RUN batches at most. With FAILS_AT the upload of that batch ends the sequence: what comes
  * after it is not made ready. With STOP_EARLY the caller may close at any moment.
  * How long leat-copy looks for a batch before it sleeps changes nothing.
  */
@@ -26,6 +26,9 @@
 #endif
 #ifndef FORWARDS
 #define FORWARDS 4
+#endif
+#ifndef RUN
+#define RUN 1
 #endif
 #ifndef FAILS_AT
 #define FAILS_AT 99
@@ -45,17 +48,26 @@ byte uploaded;
 bit closed;
 byte joined;
 
-/* The number that is made ready next; NONE: not finished, or none is any more. */
+/*
+ * The number that is made ready next, with as many after it as `taken` says; NONE:
+ * not finished, or none is any more. The one that fails is taken alone.
+ */
 inline next_locked()
 {
     found = (ended -> NONE : finished[next_completed % POOL]);
-    if
-    :: found != NONE ->
-        assert(found == next_completed);
+    taken = 0;
+    do
+    :: found != NONE && taken < RUN &&
+       finished[next_completed % POOL] == next_completed &&
+       (taken == 0 || (next_completed != FAILS_AT && found != FAILS_AT)) ->
+#ifndef MUTANT_TAKES_AFTER_UPLOAD
         finished[next_completed % POOL] = NONE;
-        next_completed++
-    :: else
-    fi
+#endif
+        next_completed++;
+        taken++
+    :: else -> break
+    od;
+    assert(found == NONE || taken > 0)
 }
 
 /* leat__device_copy_upload, and into the ready queue, which has room. */
@@ -67,9 +79,9 @@ inline make_ready()
     };
     atomic {
         is_in_upload = 0;
-        uploaded++;
-        assert(nready < POOL);
-        nready++;
+        uploaded = uploaded + taken;
+        nready = nready + taken;
+        assert(nready <= POOL);
         if
         :: found == FAILS_AT -> ended = 1
         :: else
@@ -100,6 +112,9 @@ inline make_all_ready()
     :: found == NONE -> break
     :: else ->
         make_ready();
+#ifdef MUTANT_TAKES_AFTER_UPLOAD
+        finished[found % POOL] = NONE;
+#endif
 #ifdef MUTANT_GIVES_UP_AFTER_LOOKING
         SECTION {
             lock(locked);
@@ -128,7 +143,8 @@ inline make_all_ready()
     od;
     atomic {
         is_other = 0;
-        found = 0
+        found = 0;
+        taken = 0
     }
 }
 
@@ -153,7 +169,7 @@ inline complete(batch)
 
 proctype worker(byte me)
 {
-    byte batch, found;
+    byte batch, found, taken;
     bit is_other, timed_out, wakes;
     do
     :: atomic {
@@ -172,7 +188,7 @@ proctype worker(byte me)
 #ifdef THREAD
 proctype copy_thread(byte me)
 {
-    byte status, found;
+    byte status, found, taken;
     bit is_other, timed_out, wakes;
     do
     :: true ->

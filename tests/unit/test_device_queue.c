@@ -207,6 +207,25 @@ START_TEST(a_failed_batch_shares_no_upload)
 }
 END_TEST
 
+/* Where a thread uploads; by workers they are through when they are finished. */
+START_TEST(finished_batches_are_known_until_they_are_uploaded)
+{
+    make_late(BATCHES);
+    leat__batch *first = take(), *second = take();
+    leat__batch_begin(first, 0);
+    leat__batch_begin(second, 1);
+    (void)leat__device_queues_complete(&queues, second, 1);
+    ck_assert(!leat__device_queues_has_finished(&queues));
+    queues.has_thread = true;
+    ck_assert(leat__device_queues_has_finished(&queues));
+    queues.has_thread = false;
+    (void)leat__device_queues_complete(&queues, first, 1);
+    queues.has_thread = true;
+    ck_assert(!leat__device_queues_has_finished(&queues));
+    queues.has_thread = false;
+}
+END_TEST
+
 START_TEST(half_of_them_wake_a_worker)
 {
     int threshold = leat__wake_threshold(BATCHES, true);
@@ -429,6 +448,7 @@ int main(void)
     tcase_add_test(tcase, the_next_in_memory_is_taken_first);
     tcase_add_test(tcase, what_is_finished_together_is_uploaded_together);
     tcase_add_test(tcase, a_failed_batch_shares_no_upload);
+    tcase_add_test(tcase, finished_batches_are_known_until_they_are_uploaded);
     tcase_add_test(tcase, half_of_them_wake_a_worker);
     tcase_add_test(tcase, beside_other_devices_each_one_wakes);
     tcase_add_test(tcase, in_inline_mode_none_wakes);
