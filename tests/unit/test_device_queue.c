@@ -207,7 +207,8 @@ START_TEST(a_failed_batch_shares_no_upload)
 }
 END_TEST
 
-/* Where a thread uploads; by workers they are through when they are finished. */
+/* Where a thread uploads; by workers they are through when they are finished.
+ */
 START_TEST(finished_batches_are_known_until_they_are_uploaded)
 {
     make_late(BATCHES);
