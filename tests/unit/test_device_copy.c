@@ -171,9 +171,18 @@ START_TEST(
     assert_calls("7 waits for 52; ");
     ck_assert_int_eq(upload(), LEAT_OK);
     (void)recording_device_look(&device);
+    device.fail_at = 0;
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, LEAT_HOST),
+                     LEAT_EDEVICE);
+    assert_calls("sync 53; ");
+    device.fail_at = 1;
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, LEAT_HOST),
+                     LEAT_EDEVICE);
+    assert_calls("sync 53; sync 52; ");
     ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch, LEAT_HOST),
                      0);
-    assert_calls("sync 53; sync 52; ");
+    assert_calls("sync 52; ");
+    ck_assert_int_eq(device_copy.waiters, 0);
     /* A batch without rows has no transform. */
     batch.n = 0;
     ck_assert_int_eq(upload(), LEAT_OK);
