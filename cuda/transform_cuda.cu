@@ -144,14 +144,25 @@ leat__device_fetch(const unsigned char *from, uint32_t bytes,
 #define BLOCKS 6
 #endif
 
+/* The batch of the grid's layer. Kernels for 10.x have no register left for its
+   place: their launches have one batch each. */
+static __device__ inline leat__transform_batch
+find_batch(const leat__transform_batch *first)
+{
+#if __CUDA_ARCH__ / 100 == 10
+    return *first;
+#else
+    return leat__transform_batch_at(first, blockIdx.z);
+#endif
+}
+
 /* A block has neighbouring images, which share what they need of the mean. */
 template <leat_dtype type, leat__transform_way way, bool has_image>
 static __global__ void __launch_bounds__(LEAT__WARPS *LEAT__LANES, BLOCKS)
     transform(const leat__transform_batch first)
 {
     const leat__transform_kind kind = {type, way, has_image, 0};
-    const leat__transform_batch batch =
-        leat__transform_batch_at(&first, blockIdx.z);
+    const leat__transform_batch batch = find_batch(&first);
     uint32_t image =
         (blockIdx.y * blockDim.x + threadIdx.x) / (unsigned)LEAT__LANES;
     if (image < batch.job.images)
@@ -211,6 +222,26 @@ leat__cuda_transform_load(const leat_device_transform *job)
     return error;
 }
 
+/* Makes `batch` the one that is the `k`th after the first. */
+static void place(leat__transform_batch *batch,
+                  const leat_device_transform *job, size_t k)
+{
+    const void *choices = (const char *)job->choices + k * job->stride;
+    batch->job.pixels = job->pixels + k * job->stride;
+    batch->job.choices = (const leat_device_choice *)choices;
+    batch->job.top = (char *)job->top + k * job->top_stride;
+}
+
+/* Whether a launch has one batch, as find_batch says; where that is not known,
+   too. */
+static bool takes_one(const void *kernel)
+{
+    cudaFuncAttributes attributes;
+    if (cudaFuncGetAttributes(&attributes, kernel))
+        return true;
+    return attributes.binaryVersion / 10 == 10;
+}
+
 extern "C" cudaError_t
 leat__cuda_transform_launch(const leat_device_transform *job,
                             cudaStream_t stream)
@@ -219,10 +250,18 @@ leat__cuda_transform_launch(const leat_device_transform *job,
     leat__transform_batch_init(&batch, job);
     if (job->images == 0 || batch.count == 0)
         return cudaSuccess;
+    const void *kernel = find_kernel(job, batch.way);
     uint32_t warps = leat__transform_warps(job);
-    void *arguments[] = {&batch};
+    uint32_t batches = (uint32_t)job->further + 1;
+    uint32_t together = batches > 1 && takes_one(kernel) ? 1 : batches;
     dim3 grid(batch.warps, (unsigned)((job->images + warps - 1) / warps),
-              (unsigned)job->further + 1);
-    return cudaLaunchKernel(find_kernel(job, batch.way), grid,
-                            dim3(warps * LEAT__LANES), arguments, 0, stream);
+              together);
+    cudaError_t error = cudaSuccess;
+    for (uint32_t k = 0; k < batches && error == cudaSuccess; k += together) {
+        place(&batch, job, k);
+        void *arguments[] = {&batch};
+        error = cudaLaunchKernel(kernel, grid, dim3(warps * LEAT__LANES),
+                                 arguments, 0, stream);
+    }
+    return error;
 }

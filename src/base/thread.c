@@ -91,6 +91,11 @@ bool leat__thread_is_own(void)
     return is_own;
 }
 
+void leat__thread_set_own(void)
+{
+    is_own = true;
+}
+
 const void *leat__thread_owner(void)
 {
     return owner;

@@ -21,8 +21,12 @@ int leat__thread_start(leat__thread *thread, const char *name,
                        void *(*body)(void *), void *argument);
 void leat__thread_join(leat__thread *thread); /* does nothing if not running */
 
-/* Whether leat started the calling thread. */
+/* Whether leat started the calling thread, or it was declared to be leat's. */
 bool leat__thread_is_own(void);
+
+/* Declares the calling thread to be leat's: what a device makes current in it
+ * stays, as in a thread that calls the device's runtime itself. */
+void leat__thread_set_own(void);
 
 /* The owner of the calling thread; NULL: leat did not start it. */
 const void *leat__thread_owner(void);

@@ -100,6 +100,10 @@ START_TEST(a_device_transform_gives_the_bytes_of_the_cpu)
     for (int i = 0; i < 16; i++) {
         choose_transform(i, &transform);
         stage_options.top_mode = i / 8 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+        /* So many that neighbours share uploads, the more so where consumers
+           are through at once. */
+        stage_options.prefetch = i % 3 ? 24 : 4;
+        cuda_double_set_eager(i % 2);
         memset(found, 0, sizeof(found));
         size_t n = collect("cpu", LEAT_TRANSFORM_ON_CPU, expected);
         ck_assert_uint_eq(collect("cuda:0", LEAT_TRANSFORM_ON_DEVICE, found),

@@ -194,7 +194,8 @@ START_TEST(a_failed_batch_shares_no_upload)
         leat__batch_begin(batch[i], i);
         batch[i]->shape.bytes = 256;
     }
-    leat__batch_fail(batch[BAD], 0, LEAT_EIO, NULL, "no more");
+    static const char line[LEAT__ERROR_MAX] = "no more";
+    leat__batch_fail(batch[BAD], 0, LEAT_EIO, NULL, line);
     int64_t before =
         late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE];
     for (int i = MANY - 1; i >= 0; i--)

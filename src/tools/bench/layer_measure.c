@@ -1,6 +1,7 @@
 #include "tools/bench/layer_measure.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -412,6 +413,8 @@ void layer_measure(struct layer_result *out, struct layer_group *group,
 {
     struct limit *limit = NULL;
     double start = leat__clock_seconds();
+    /* As a caller's that has launched kernels: the GPU's context stays. */
+    leat__thread_set_own();
     interrupt_catch_opening();
     layer_group_open(group, &options->source);
     if (options->epochs)
