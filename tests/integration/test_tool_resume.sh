@@ -152,6 +152,8 @@ rm -f fresh
 "$leat" bench layer "${reader[@]}" --bad-record-file fresh --seconds 1000 >out 2>log </dev/null &
 pid=$!
 until [ -e fresh ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+# What takes longer than a second to open is killed then.
+sleep 1
 kill -TERM $pid
 wait $pid 2>/dev/null
 [ ! -e fresh ] || fail 'an empty list of bad records stayed after a bench'
