@@ -36,6 +36,14 @@ static self_portrait look_in_thread(const char *name)
     return found;
 }
 
+START_TEST(a_thread_can_be_declared_leats)
+{
+    ck_assert(!leat__thread_is_own());
+    leat__thread_set_own();
+    ck_assert(leat__thread_is_own());
+}
+END_TEST
+
 START_TEST(a_thread_has_its_name)
 {
     ck_assert_str_eq(look_in_thread("leat-reader").name, "leat-reader");
@@ -97,6 +105,7 @@ int main(void)
     Suite *suite = suite_create("thread");
     TCase *tcase = tcase_create("thread");
     suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_thread_can_be_declared_leats);
     tcase_add_test(tcase, a_thread_has_its_name);
     tcase_add_test(tcase, a_thread_leaves_signals_to_the_caller);
     tcase_add_test(tcase, a_thread_that_cannot_start_is_not_running);
