@@ -352,13 +352,20 @@ static int run(void)
     return leat__device_copy_run(&device_copy, neighbours, NEIGHBOURS);
 }
 
-START_TEST(neighbours_share_a_copy_and_a_transform)
+/* All of them in one upload. */
+static void upload_neighbours(void)
 {
-    make_neighbours(0);
     ck_assert_int_eq(run(), NEIGHBOURS);
+    (void)recording_device_look(&device);
     ck_assert_int_eq(
         leat__device_copy_upload(&device_copy, neighbours, NEIGHBOURS),
         LEAT_OK);
+}
+
+START_TEST(neighbours_share_a_copy_and_a_transform)
+{
+    make_neighbours(0);
+    upload_neighbours();
     assert_calls("copy 900 to the device on 1; record 153 on 1; "
                  "record 152 on 1; record 252 on 1; record 352 on 1; ");
     ck_assert_mem_eq(memory, host, NEIGHBOURS * BYTES);
@@ -370,10 +377,7 @@ START_TEST(neighbours_share_a_copy_and_a_transform)
         assert_calls(i == 0 ? "sync 153; " : "");
     }
     make_neighbours(1);
-    ck_assert_int_eq(run(), NEIGHBOURS);
-    ck_assert_int_eq(
-        leat__device_copy_upload(&device_copy, neighbours, NEIGHBOURS),
-        LEAT_OK);
+    upload_neighbours();
     assert_calls("copy 900 to the device on 1; record 153 on 1; "
                  "5 waits for 153; transform 7 on 5; "
                  "record 152 on 5; record 252 on 5; record 352 on 5; ");
@@ -451,7 +455,7 @@ START_TEST(what_is_unlike_its_neighbours_has_an_upload_of_its_own)
 }
 END_TEST
 
-/* A run of one is not asked about: it waits by its stream. */
+/* By the copy, that is; those of its first batch alone may last. */
 START_TEST(uses_that_are_over_are_not_waited_for)
 {
     device.answers = 1;
@@ -468,7 +472,6 @@ START_TEST(uses_that_are_over_are_not_waited_for)
     assert_calls("copy 900 to the device on 1; record 153 on 1; "
                  "5 waits for 153; transform 7 on 5; "
                  "record 152 on 5; record 252 on 5; record 352 on 5; ");
-    /* The first one's may last: the copy waits for them. */
     device.answers = 0;
     neighbour[0].nconsumed = neighbour[1].nconsumed = 1;
     ck_assert_int_eq(run(), 1);

@@ -134,6 +134,36 @@ static void make_late(int batches)
     queue = queues.queue;
 }
 
+/* Begins that many batches, from number 0 on. */
+static void begin_late(leat__batch *batch[], int n)
+{
+    make_late(n);
+    for (int i = 0; i < n; i++) {
+        batch[i] = take();
+        leat__batch_begin(batch[i], i);
+        batch[i]->shape.bytes = 256;
+    }
+}
+
+/* Finishes them, the first one last; how many uploads that made. */
+static int64_t complete_all(leat__batch *const batch[], int n)
+{
+    const int way = LEAT_COPY_TO_DEVICE;
+    int64_t before = late_device_count(queue->device).copies[way];
+    for (int i = n - 1; i >= 0; i--)
+        (void)leat__device_queues_complete(&queues, batch[i], 1);
+    return late_device_count(queue->device).copies[way] - before;
+}
+
+static void check_ready(leat__batch *const batch[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        void *item;
+        ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_OK);
+        ck_assert_ptr_eq(item, batch[i]);
+    }
+}
+
 /* Else the one that was given back first. */
 START_TEST(the_next_in_memory_is_taken_first)
 {
@@ -162,24 +192,9 @@ START_TEST(what_is_finished_together_is_uploaded_together)
     enum { MANY = 96 };
     leat__batch *batch[MANY];
     int n = cases[_i].batches;
-    make_late(n);
-    for (int i = 0; i < n; i++) {
-        batch[i] = take();
-        leat__batch_begin(batch[i], i);
-        batch[i]->shape.bytes = 256;
-    }
-    int64_t before =
-        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE];
-    for (int i = n - 1; i >= 0; i--)
-        (void)leat__device_queues_complete(&queues, batch[i], 1);
-    ck_assert_int_eq(
-        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE] - before,
-        cases[_i].uploads);
-    for (int i = 0; i < n; i++) {
-        void *item;
-        ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_OK);
-        ck_assert_ptr_eq(item, batch[i]);
-    }
+    begin_late(batch, n);
+    ck_assert_int_eq(complete_all(batch, n), cases[_i].uploads);
+    check_ready(batch, n);
 }
 END_TEST
 
@@ -188,26 +203,12 @@ START_TEST(a_failed_batch_shares_no_upload)
 {
     enum { MANY = 16, BAD = 2 };
     leat__batch *batch[MANY];
-    make_late(MANY);
-    for (int i = 0; i < MANY; i++) {
-        batch[i] = take();
-        leat__batch_begin(batch[i], i);
-        batch[i]->shape.bytes = 256;
-    }
+    begin_late(batch, MANY);
     static const char line[LEAT__ERROR_MAX] = "no more";
     leat__batch_fail(batch[BAD], 0, LEAT_EIO, NULL, line);
-    int64_t before =
-        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE];
-    for (int i = MANY - 1; i >= 0; i--)
-        (void)leat__device_queues_complete(&queues, batch[i], 1);
-    ck_assert_int_eq(
-        late_device_count(queue->device).copies[LEAT_COPY_TO_DEVICE] - before,
-        1);
+    ck_assert_int_eq(complete_all(batch, MANY), 1);
+    check_ready(batch, BAD + 1);
     void *item;
-    for (int i = 0; i <= BAD; i++) {
-        ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_OK);
-        ck_assert_ptr_eq(item, batch[i]);
-    }
     ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_ECANCELLED);
     ck_assert_int_eq(leat__device_queues_ended(&queues), LEAT_EIO);
 }
