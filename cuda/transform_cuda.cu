@@ -239,7 +239,8 @@ static bool takes_one(const void *kernel)
     cudaFuncAttributes attributes;
     if (cudaFuncGetAttributes(&attributes, kernel))
         return true;
-    return attributes.binaryVersion / 10 == 10;
+    /* Not the machine code's: that of a later GPU may be made of this PTX. */
+    return attributes.ptxVersion / 10 == 10;
 }
 
 extern "C" cudaError_t
