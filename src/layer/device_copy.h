@@ -1,4 +1,5 @@
-/* device_copy.h: copies batches to a device, and transforms them there. */
+/* device_copy.h: the streams by which batches come to a device, and waits for
+ * what is enqueued there. */
 #ifndef LEAT_LAYER_DEVICE_COPY_H
 #define LEAT_LAYER_DEVICE_COPY_H
 
@@ -51,28 +52,6 @@ int leat__device_copy_init(leat__device_copy *device_copy, leat_device *device,
 void leat__device_copy_finish(leat__device_copy *device_copy);
 
 /*
- * How many of `n` batches one upload takes, at least the first: those that
- * follow it are like it, next to it in memory, and used by nobody any more.
- * Uploads are one caller's at a time.
- */
-int leat__device_copy_run(leat__device_copy *device_copy,
-                          leat__batch *const batch[], int n);
-
-/*
- * Enqueues the upload of that many batches after the last use of their memory's
- * former contents, and their transform after that. Errors: LEAT_EDEVICE.
- */
-int leat__device_copy_upload(leat__device_copy *device_copy,
-                             leat__batch *const batch[], int n);
-
-/*
- * Waits until LEAT__UPLOAD_BYTES are under way, or no more than one upload, so
- * that batches which are finished meanwhile share the next one. Errors:
- * LEAT_EDEVICE.
- */
-int leat__device_copy_pace(leat__device_copy *device_copy);
-
-/*
  * Notes that the `n` streams read the batch until this point: its next upload
  * waits for them. Errors: LEAT_EDEVICE, LEAT_EINVAL; then a stream that could
  * not be noted has been waited for.
@@ -88,11 +67,18 @@ int leat__device_copy_await(leat__device_copy *device_copy, leat__batch *batch,
                             leat_stream stream);
 
 /*
- * Waits until the batch's last upload has read the host side, which may then be
- * filled again. Any thread. Errors: LEAT_EDEVICE.
+ * Waits until an upload has read the host side, which may then be filled again.
+ * Any thread. Errors: LEAT_EDEVICE.
  */
 int leat__device_copy_await_host(leat__device_copy *device_copy,
-                                 const leat__batch *batch);
+                                 const leat__upload *upload);
+
+/*
+ * A thread begins (1) or ends (-1) to wait for a copy, or to be in the call
+ * that makes one. Threads relieve each other, so that there may be somebody all
+ * the time: finished copies count at once.
+ */
+void leat__device_copy_note_waiter(leat__device_copy *device_copy, int change);
 
 /* Waits for all copies that were enqueued. Errors: LEAT_EDEVICE. */
 int leat__device_copy_synchronize(leat__device_copy *device_copy);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/thread.h"
+#include "layer/upload.h"
 
 #include <string.h>
 
@@ -344,14 +345,14 @@ static void make_ready(leat__device_queues *queues, leat__device_queue *queue,
 {
     int status = LEAT_OK;
     if (run[0]->failed < 0)
-        status = leat__device_copy_upload(&queue->copy, run, n);
+        status = leat__upload_enqueue(&queue->copy, run, n);
     if (status)
         fail_batch(run[0], status);
     for (int i = 0; i < n && push_ready(queues, queue, run[i]); i++)
         continue;
     /* What ails the device, the next upload says. */
     if (queues->has_thread && queue->is_alone)
-        (void)leat__device_copy_pace(&queue->copy);
+        (void)leat__upload_pace(&queue->copy);
 }
 
 /* The batches that come next, as far as they are finished: a quarter of all at
@@ -389,7 +390,7 @@ static void make_all_ready(leat__device_queues *queues)
             leat__device_queues_of(queues, next[0]->number);
         if (n > 1) {
             pthread_mutex_unlock(&queues->lock);
-            n = leat__device_copy_run(&queue->copy, next, n);
+            n = leat__upload_run(&queue->copy, next, n);
             leat__mutex_lock_spinning(&queues->lock);
         }
         take_locked(queues, n);

@@ -85,7 +85,7 @@ static int await_upload(leat__worker *worker, leat__batch *batch)
         leat__device_queues_of(worker->queues, batch->number);
     int64_t begin = leat__clock_now();
     set_activity(worker, LEAT__COPYING);
-    int status = leat__device_copy_await_host(&queue->copy, batch);
+    int status = leat__device_copy_await_host(&queue->copy, &batch->upload);
     set_activity(worker, LEAT__WORKING);
     batch->held_up = leat__clock_now() - begin;
     return status;

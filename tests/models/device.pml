@@ -7,7 +7,7 @@
  *
  * What stands for what:
  *   worker        await_upload and fill_batch: src/layer/worker.c
- *   upload        leat__device_copy_upload: src/layer/device_copy.c
+ *   upload        leat__upload_enqueue: src/layer/upload.c
  *   forward       await and deliver: src/layer/layer_forward.c
  *   give_unused   count_bad: src/layer/layer_forward.c
  *   mark          leat__device_copy_mark: src/layer/device_copy.c

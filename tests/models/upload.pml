@@ -70,7 +70,7 @@ inline next_locked()
     assert(found == NONE || taken > 0)
 }
 
-/* leat__device_copy_upload, and into the ready queue, which has room. */
+/* leat__upload_enqueue, and into the ready queue, which has room. */
 inline make_ready()
 {
     atomic {
