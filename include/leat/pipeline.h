@@ -131,9 +131,11 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  *
  * Callbacks read in order alone. They have no count, seek or read_at: restore
  * reads and drops the samples before the token's position, several ranks each
- * read all samples, and on_error REPLACE with several ranks is refused. They
- * have no identity: a token of another data set is not noticed. Where that
- * matters, write a reader: leat/ext/reader.h, docs/adding-a-reader.md.
+ * read all samples, and on_error REPLACE with several ranks is refused. Without
+ * `open` and `reset` the caller brings `user` back to the first sample before a
+ * restore. They have no identity: a token of another data set is not noticed.
+ * Where that matters, write a reader: leat/ext/reader.h,
+ * docs/adding-a-reader.md.
  */
 typedef struct leat_callbacks {
     size_t size;      /* sizeof(leat_callbacks) */

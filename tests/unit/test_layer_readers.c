@@ -318,6 +318,7 @@ START_TEST(what_came_through_a_pipe_is_not_resumed)
         "text:/dev/fd/%d | columns:value=int64 | shuffle:2 | prefetch",
         "(range:5) (text:/dev/fd/%d | columns:value=int64) | mix",
         "(range:5) (text:/dev/fd/%d | columns:value=int64) | chain",
+        "files:/dev/fd/%d | interleave:(text:{} | columns:value=int64)",
     };
     const leat_top top = {
         .size = sizeof(top), .name = "value", .dtype = LEAT_INT64};
@@ -328,7 +329,7 @@ START_TEST(what_came_through_a_pipe_is_not_resumed)
                                            .ntop = 1};
     leat_token token;
     leat_token_init(&token);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         char text[100];
         leat_pipeline *pipeline;
         leat_data_layer *layer;

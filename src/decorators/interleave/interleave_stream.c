@@ -380,5 +380,6 @@ const leat_reader_ops leat__interleave_template_ops = {
     .cancel = template_cancel,
     .save = leat__template_save,
     .revision = leat__template_revision,
+    .reads_once = leat__template_reads_once,
     .memory = template_memory,
 };

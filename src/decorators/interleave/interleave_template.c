@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "decorators/interleave/interleave.h"
 #include "pipeline/arguments.h"
+#include "pipeline/pipeline.h"
 
 #include <string.h>
 
@@ -421,6 +422,13 @@ static int note_unsaved(template *made, leat_reader *first)
     return LEAT_OK;
 }
 
+int leat__template_reads_once(leat_reader *reader)
+{
+    const leat__interleave *interleave = (const leat__interleave *)reader;
+    return interleave->template->reads_once ||
+           leat__reader_reads_once(names_of(interleave));
+}
+
 int leat__template_save(leat_reader *reader, leat_token *token)
 {
     const leat__interleave *interleave = (const leat__interleave *)reader;
@@ -458,6 +466,7 @@ int leat__template_begin(leat__interleave *interleave, const leat_open *open)
                           leat__reader_text(names_of(interleave)));
     if (first->status)
         return leat_error(first->status, "%s", first->line);
+    made->reads_once = leat__reader_reads_once(first->reader);
     status = note_unsaved(made, first->reader);
     if (status)
         return status;
