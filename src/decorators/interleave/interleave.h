@@ -38,7 +38,8 @@ typedef struct leat__interleave_template {
     size_t name_size;
     leat_sample sample; /* of the name */
     leat__source_names sources;
-    bool reads_once; /* the first of its readers does */
+    bool reads_once; /* of the first of its readers, */
+    bool is_endless; /* likewise */
     char *unsaved;   /* why no run resumes from its readers; NULL: it does */
 } leat__interleave_template;
 
@@ -68,12 +69,6 @@ void leat__interleave_close(leat_reader *reader);
 /* Opens the first element, whose fields are those of all. */
 int leat__template_begin(leat__interleave *interleave, const leat_open *open);
 void leat__template_finish(leat__interleave *interleave);
-
-/* The names' identity. LEAT_ESTATE: no run can be resumed from its readers. */
-int leat__template_save(leat_reader *reader, leat_token *token);
-
-/* Whether what the names or the first element had is gone once it was read. */
-int leat__template_reads_once(leat_reader *reader);
 
 /* What the names do not tell of the data: opens each element once, and leaves
  * the names where they are. */

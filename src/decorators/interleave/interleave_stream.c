@@ -7,6 +7,7 @@
 #include "base/counter.h"
 #include "data/token.h"
 #include "decorators/interleave/interleave.h"
+#include "pipeline/pipeline.h"
 #include "pipeline/reader_state.h"
 #include "pipeline/reader_table.h"
 
@@ -370,6 +371,29 @@ const leat_reader_ops leat__interleave_stream_ops = {
     .is_endless = leat__decorator_is_any_endless,
 };
 
+/* The names' identity. LEAT_ESTATE: no run can be resumed from its readers. */
+static int template_save(leat_reader *reader, leat_token *token)
+{
+    const char *unsaved = interleave_of(reader)->template->unsaved;
+    return unsaved ? leat_error(LEAT_ESTATE, "%s", unsaved)
+                   : leat__decorator_save(reader, token);
+}
+
+/* Of the names or of the first element, as the next one. */
+static int template_reads_once(leat_reader *reader)
+{
+    const leat__interleave *interleave = interleave_of(reader);
+    return interleave->template->reads_once ||
+           leat__reader_reads_once(interleave->map.decorator.upstream[0]);
+}
+
+static int template_is_endless(leat_reader *reader)
+{
+    const leat__interleave *interleave = interleave_of(reader);
+    return interleave->template->is_endless ||
+           leat_reader_is_endless(interleave->map.decorator.upstream[0]);
+}
+
 static int64_t template_memory(leat_reader *reader)
 {
     return leat__counter_get(&interleave_of(reader)->template->sources.bytes);
@@ -378,8 +402,9 @@ static int64_t template_memory(leat_reader *reader)
 const leat_reader_ops leat__interleave_template_ops = {
     STREAM_OPS,
     .cancel = template_cancel,
-    .save = leat__template_save,
+    .save = template_save,
     .revision = leat__template_revision,
-    .reads_once = leat__template_reads_once,
+    .reads_once = template_reads_once,
+    .is_endless = template_is_endless,
     .memory = template_memory,
 };

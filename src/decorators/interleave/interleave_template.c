@@ -422,21 +422,6 @@ static int note_unsaved(template *made, leat_reader *first)
     return LEAT_OK;
 }
 
-int leat__template_reads_once(leat_reader *reader)
-{
-    const leat__interleave *interleave = (const leat__interleave *)reader;
-    return interleave->template->reads_once ||
-           leat__reader_reads_once(names_of(interleave));
-}
-
-int leat__template_save(leat_reader *reader, leat_token *token)
-{
-    const leat__interleave *interleave = (const leat__interleave *)reader;
-    const char *unsaved = interleave->template->unsaved;
-    return unsaved ? leat_error(LEAT_ESTATE, "%s", unsaved)
-                   : leat__decorator_save(reader, token);
-}
-
 /* Readers of names note with their identity what their files are like. */
 static int note_names(leat__interleave *interleave)
 {
@@ -467,6 +452,7 @@ int leat__template_begin(leat__interleave *interleave, const leat_open *open)
     if (first->status)
         return leat_error(first->status, "%s", first->line);
     made->reads_once = leat__reader_reads_once(first->reader);
+    made->is_endless = leat_reader_is_endless(first->reader);
     status = note_unsaved(made, first->reader);
     if (status)
         return status;
