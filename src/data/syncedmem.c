@@ -219,18 +219,23 @@ int leat__slab_ensure_device(leat__slab *slab)
 
 void leat__syncedmem_clear(leat__syncedmem *mem)
 {
-    leat__slab_unref(mem->slab);
-    leat__fence_unref(mem->written);
+    leat__slab *slab = mem->slab;
+    leat__fence *written = mem->written;
+    /* Before they are freed: a child that is forked meanwhile would free them
+     * once more. */
     *mem = (leat__syncedmem){0};
+    leat__slab_unref(slab);
+    leat__fence_unref(written);
 }
 
 void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence)
 {
-    if (mem->written == fence)
+    leat__fence *before = mem->written;
+    if (before == fence)
         return;
     leat__fence_ref(fence);
-    leat__fence_unref(mem->written);
     mem->written = fence;
+    leat__fence_unref(before);
 }
 
 int leat__syncedmem_await(const leat__syncedmem *mem, leat_stream stream)

@@ -101,8 +101,10 @@ static int init_members(leat_data_layer_group *group,
 static void free_tops(leat_data_layer *layer)
 {
     for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
-        leat_blob_destroy(layer->top[i]);
+        leat_blob *top = layer->top[i];
+        /* Before: a child that is forked meanwhile would free it once more. */
         layer->top[i] = NULL;
+        leat_blob_destroy(top);
     }
 }
 

@@ -233,6 +233,58 @@ START_TEST(two_views_of_a_slab_have_heads_of_their_own)
 }
 END_TEST
 
+static int freed; /* 1; -1: while the view still had it */
+
+static void *take(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    return aligned_alloc(alignment,
+                         (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void give_back(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)bytes;
+    (void)alignment;
+    freed = mem.slab ? -1 : 1;
+    free(memory);
+}
+
+static void destroy_event(leat_device *on, leat_event event)
+{
+    (void)on;
+    freed = mem.written && mem.written->device == on ? -1 : 1;
+    device->ops->event_destroy(device, event);
+}
+
+/* A child that is forked while it is freed would free it once more. */
+START_TEST(what_is_freed_has_been_let_go_of)
+{
+    const leat_allocator allocator = {sizeof(allocator), take, give_back, NULL};
+    leat__fence *fence, *next;
+    begin(1);
+    leat_device_ops ops = *device->ops;
+    ops.event_destroy = destroy_event;
+    leat_device watched = *device;
+    watched.ops = &ops;
+    leat__slab_set_allocator(mem.slab, &allocator);
+    ck_assert_ptr_nonnull(leat__syncedmem_cpu(&mem, 1));
+    ck_assert_int_eq(leat__fence_create(&fence, &watched), LEAT_OK);
+    ck_assert_int_eq(leat__fence_create(&next, device), LEAT_OK);
+    leat__syncedmem_set_written(&mem, fence);
+    leat__fence_unref(fence);
+    freed = 0;
+    leat__syncedmem_set_written(&mem, next);
+    ck_assert_int_eq(freed, 1);
+    leat__fence_unref(next);
+    freed = 0;
+    leat__syncedmem_clear(&mem);
+    ck_assert_int_eq(freed, 1);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("syncedmem");
@@ -249,5 +301,6 @@ int main(void)
     tcase_add_test(tcase, a_failing_device_leaves_the_head_where_it_was);
     tcase_add_test(tcase, short_memory_is_reported_and_can_be_tried_again);
     tcase_add_test(tcase, two_views_of_a_slab_have_heads_of_their_own);
+    tcase_add_test(tcase, what_is_freed_has_been_let_go_of);
     return suite_run(suite);
 }
