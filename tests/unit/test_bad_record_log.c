@@ -7,13 +7,16 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/leat-log-XXXXXX";
@@ -579,6 +582,61 @@ START_TEST(a_lock_that_another_holds_is_not_waited_for_long)
 }
 END_TEST
 
+static void ignore(int signal_number)
+{
+    (void)signal_number;
+}
+
+static void set_timer(int microseconds)
+{
+    const struct timeval every = {0, microseconds};
+    const struct itimerval timer = {every, every};
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &timer, NULL), 0);
+}
+
+/* Another's child holds the lock for half a second. */
+START_TEST(a_lock_is_waited_for_as_long_amid_signals)
+{
+    struct sigaction before, action = {.sa_handler = ignore};
+    leat__bad_record_log *log = open_log();
+    int other = open(path, O_RDONLY);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        const struct timespec half = {0, 500000000};
+        nanosleep(&half, NULL);
+        _exit(flock(other, LOCK_UN) != 0);
+    }
+    ck_assert_int_eq(sigaction(SIGALRM, &action, &before), 0);
+    set_timer(20);
+    add(log, 1, "s", NULL, "bad");
+    set_timer(0);
+    ck_assert_int_eq(sigaction(SIGALRM, &before, NULL), 0);
+    ck_assert(!log->file.is_held);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    close(other);
+    close_log(log, "s\t1\t\t0\t0\tnone\tbad\n");
+}
+END_TEST
+
+/* A child that was forked has the file open, and keeps what is locked. */
+START_TEST(a_file_that_is_not_used_after_all_is_not_locked)
+{
+    leat__bad_record_file file;
+    leat__bad_record_file_init(&file, "layer", path);
+    ck_assert_int_eq(leat__bad_record_file_open(&file), LEAT_OK);
+    ck_assert(file.is_made);
+    int childs = dup(file.file);
+    /* What another has appended meanwhile stays. */
+    ck_assert_int_eq(write(childs, "s\t1\t\t0\t0\tnone\tbad\n", 19), 19);
+    leat__bad_record_file_discard(&file);
+    int other = open(path, O_RDONLY);
+    ck_assert_int_eq(flock(other, LOCK_EX | LOCK_NB), 0);
+    close(other);
+    close(childs);
+}
+END_TEST
+
 START_TEST(each_of_thousands_has_one_line)
 {
     leat__bad_record_log *one = open_log();
@@ -715,6 +773,8 @@ int main(void)
     tcase_add_test(tcase,
                    lines_of_a_removed_list_that_find_no_other_are_counted);
     tcase_add_test(tcase, a_lock_that_another_holds_is_not_waited_for_long);
+    tcase_add_test(tcase, a_lock_is_waited_for_as_long_amid_signals);
+    tcase_add_test(tcase, a_file_that_is_not_used_after_all_is_not_locked);
     tcase_add_test(tcase, each_of_thousands_has_one_line);
     tcase_add_test(tcase, zeros_behind_lines_are_no_trouble);
     tcase_add_test(tcase, nothing_in_a_line_breaks_it);

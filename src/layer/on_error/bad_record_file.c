@@ -10,6 +10,7 @@
  * begins it again, or goes on with the list that has its name by now.
  */
 #include "layer/on_error/bad_record_file.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -34,8 +35,8 @@
  * zeros where lines were appended. */
 enum { PROBE_BYTES = 16 };
 
-/* How often the lock is tried, and nanoseconds between: a second in all. */
-enum { LOCK_TRIES = 5000, LOCK_PAUSE = 200000 };
+/* Nanoseconds that the lock is waited for, and that a signal may cut short. */
+enum { LOCK_WAIT = 1000000000, LOCK_PAUSE = 200000 };
 
 /* What a line consists of, with tabs between. */
 enum { SOURCE, RECORD, KEY, EPOCH, POSITION, REPLACEMENT, REASON, COLUMNS };
@@ -405,12 +406,11 @@ static int write_line(leat__bad_record_file *file, const char *line,
 static bool lock(leat__bad_record_file *file)
 {
     const struct timespec pause = {0, LOCK_PAUSE};
-    int tries = file->is_held ? 1 : LOCK_TRIES;
+    int64_t end = file->is_held ? 0 : leat__clock_now() + LOCK_WAIT;
     while (flock(file->file, LOCK_EX | LOCK_NB)) {
-        if ((errno != EWOULDBLOCK && errno != EINTR) || --tries <= 0) {
-            file->is_held = errno == EWOULDBLOCK;
+        file->is_held = errno == EWOULDBLOCK;
+        if ((!file->is_held && errno != EINTR) || leat__clock_now() >= end)
             return false;
-        }
         nanosleep(&pause, NULL);
     }
     file->is_held = false;
@@ -429,6 +429,8 @@ void leat__bad_record_file_discard(leat__bad_record_file *file)
         named.st_ino == about.st_ino && named.st_dev == about.st_dev)
         (void)unlink(name);
     free(name);
+    /* A child that was forked meanwhile has the file open as well. */
+    (void)flock(file->file, LOCK_UN);
     leat__bad_record_file_finish(file);
 }
 
