@@ -417,12 +417,12 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * directory can be renamed to, such as "." or a mount point, and a PATH.partial
  * with files that are not of an unfinished cache (LEAT_EINVAL). Where PATH is
  * there at open, samples are views of its map, with random access, also over a
- * stream; it is refused where it was made of another data set or pipeline
- * (LEAT_EINVAL), which the random_seed is part of where something upstream
- * draws from it, or is damaged (LEAT_EFORMAT). Another data set is also one
- * whose files were written since, by their times of modification, or by the
- * transaction of a database; so is a copy with times of its own. What comes
- * through pipes cannot be told from other data, and is refused
+ * stream; it is refused where it was made of another data set or pipeline, or
+ * for another phase (LEAT_EINVAL), and for another random_seed where something
+ * upstream draws from it, or is damaged (LEAT_EFORMAT). Another data set is
+ * also one whose files were written since, by their times of modification, or
+ * by the transaction of a database; so is a copy with times of its own. What
+ * comes through pipes cannot be told from other data, and is refused
  * (LEAT_EUNSUPPORTED); what callbacks and maps give is not looked at. A sample
  * whose checksum is wrong is a bad record. Where PATH.partial cannot be made,
  * as in a directory that may not be written to, open fails (LEAT_EIO); where

@@ -63,6 +63,26 @@ START_TEST(another_data_set_or_pipeline_is_refused)
 }
 END_TEST
 
+/* The line says so, as neither data nor seed are to blame. */
+START_TEST(another_phase_is_refused_by_name)
+{
+    leat_open_options open = LEAT_OPEN_OPTIONS_INIT;
+    leat_cache_options options = LEAT_CACHE_OPTIONS_INIT;
+    leat_pipeline *pipeline, *upstream = cache_pipeline(CACHE_SAMPLES);
+    leat_reader *reader = NULL;
+    cache_make(CACHE_SAMPLES);
+    open.phase = LEAT_TEST;
+    options.dir = cache_path;
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, upstream, &options),
+                     LEAT_OK);
+    leat_pipeline_unref(upstream);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &open, &reader),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), ", phase or"));
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 static void write_lines(const char *name, const char *lines, int64_t seconds)
 {
     const struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
@@ -485,6 +505,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, the_second_reader_reads_nothing_upstream);
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
+    tcase_add_test(tcase, another_phase_is_refused_by_name);
     tcase_add_test(tcase, data_that_were_written_since_are_refused);
     tcase_add_test(tcase, a_reader_without_identity_is_refused);
     tcase_add_test(tcase, a_damaged_index_is_refused);

@@ -92,10 +92,10 @@ static int check_identity(const char *path, const char *bytes, size_t size,
         (size == 0 || memcmp(bytes, identity->bytes, size) == 0))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
-                      "%s: the cache was made of another data set, pipeline "
-                      "or random_seed, or before the data were written last; "
-                      "give that seed, remove the directory, or name another "
-                      "one",
+                      "%s: the cache was made of another data set, pipeline, "
+                      "phase or random_seed, or before the data were written "
+                      "last; give that phase and seed, remove the directory, "
+                      "or name another one",
                       path);
 }
 
