@@ -1,6 +1,7 @@
 /* The double's memory: of devices, pinned, and copies between them. */
 #include "cuda_double/cuda_double_state.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,12 +186,20 @@ static void note_fork(void)
         atomic_store(&pinned[i].forked, atomic_load(&pinned[i].base));
 }
 
+/* In which what is pinned is the parent's, and CUDA does not work. */
+static atomic_bool is_child;
+
+static void note_child(void)
+{
+    atomic_store(&is_child, true);
+}
+
 static void tear_pages_of_a_fork(void)
 {
     char line[512];
     unsigned long begin = 0, end = 0;
-    FILE *maps =
-        atomic_load(&pinned_bytes) ? fopen("/proc/self/smaps", "re") : NULL;
+    bool is_pinned = atomic_load(&pinned_bytes) > 0 && !atomic_load(&is_child);
+    FILE *maps = is_pinned ? fopen("/proc/self/smaps", "re") : NULL;
     while (maps && fgets(line, sizeof(line), maps)) {
         if (strncmp(line, "VmFlags:", 8) == 0 && !strstr(line, " dc"))
             tear(begin, end);
@@ -203,7 +212,7 @@ static void tear_pages_of_a_fork(void)
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    if (pthread_atfork(note_fork, tear_pages_of_a_fork, NULL))
+    if (pthread_atfork(note_fork, tear_pages_of_a_fork, note_child))
         abort();
 }
 
