@@ -37,8 +37,8 @@ static int pull_batch(batch_reader *batch, leat__group *group)
     leat_reader *upstream = batch->decorator.upstream[0];
     int status = LEAT_OK;
     while (group->n < batch->size && !status) {
-        int got, n = (int)batch->size - group->n;
-        n = n < LEAT__GROUP_AT_ONCE ? n : LEAT__GROUP_AT_ONCE;
+        int got, n = leat__group_pool_at_once(&batch->pool,
+                                              (int)batch->size - group->n);
         status = leat__group_clear(&batch->pool, group, group->n, n);
         if (status)
             return status;

@@ -175,6 +175,14 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group)
     pthread_mutex_unlock(&pool->lock);
 }
 
+int leat__group_pool_at_once(const leat__group_pool *pool, int left)
+{
+    enum { MOST = 256 };
+    if (pool->max_memory > 0)
+        return left < 1 ? left : 1;
+    return left < MOST ? left : MOST;
+}
+
 int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes)
 {
     if (pool->max_memory == 0 || bytes <= pool->max_memory)

@@ -63,6 +63,13 @@ void leat__group_pool_finish(leat__group_pool *pool);
 int leat__group_pool_take(leat__group_pool *pool, leat__group **out);
 void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
 
+/*
+ * How many of the `left` samples of a group are asked for in one call: their
+ * buffers are made before it is known what the samples take. With max_memory
+ * one, so that a group exceeds it by no more than that.
+ */
+int leat__group_pool_at_once(const leat__group_pool *pool, int left);
+
 /* LEAT_ELIMIT: a group of `n` samples takes `bytes`, more than max_memory. */
 int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes);
 

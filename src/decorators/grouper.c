@@ -188,10 +188,9 @@ static int complete_group(const leat__grouper *grouper,
     int64_t bytes = group->n * (int64_t)sizeof(leat_sample);
     int status = LEAT_OK;
     for (*got = 0; *got < group->n && !status;) {
-        int done, left = group->n - *got;
-        status = leat_reader_materialize(
-            upstream_of(grouper), group->sample + *got,
-            left < LEAT__GROUP_AT_ONCE ? left : LEAT__GROUP_AT_ONCE, &done);
+        int done, n = leat__group_pool_at_once(&grouper->pool, group->n - *got);
+        status = leat_reader_materialize(upstream_of(grouper),
+                                         group->sample + *got, n, &done);
         for (; done > 0; done--)
             bytes += (int64_t)group->sample[(*got)++]->buffer_size;
         if (!status)
@@ -266,11 +265,15 @@ static int read_group(leat__grouper *grouper, leat_position at,
                       leat__group *group)
 {
     leat_position from[AT_ONCE];
-    int64_t size = size_at(grouper, at);
-    int status = leat__group_clear(&grouper->pool, group, 0, (int)size);
+    int size = (int)size_at(grouper, at);
+    int status = LEAT_OK;
     while (group->n < size && !status) {
         int got;
-        int n = map_some(grouper, at, group->n, size - group->n, from);
+        int n = leat__group_pool_at_once(&grouper->pool, size - group->n);
+        n = map_some(grouper, at, group->n, n, from);
+        status = leat__group_clear(&grouper->pool, group, group->n, n);
+        if (status)
+            return status;
         status = leat_reader_pull_at(upstream_of(grouper), from,
                                      group->sample + group->n, n, &got);
         group->n += got;

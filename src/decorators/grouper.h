@@ -31,10 +31,6 @@ typedef struct leat__grouper {
 /* The most samples of one group. */
 #define LEAT__GROUP_MAX (1 << 24)
 
-/* Samples that are asked for in one call: buffers are made for as many, before
- * it is known whether there are any. */
-#define LEAT__GROUP_AT_ONCE 256
-
 #define LEAT__DROP_LAST_ARGUMENT                                               \
     {                                                                          \
         .name = "drop_last", .kind = LEAT_ARGUMENT_NUMBER, .initial = "0",     \

@@ -218,7 +218,7 @@ static int complete(window_reader *window, held_sample *one)
 static int pull(window_reader *window, int n)
 {
     int got;
-    n = n < LEAT__GROUP_AT_ONCE ? n : LEAT__GROUP_AT_ONCE;
+    n = leat__group_pool_at_once(&window->grouper.pool, n);
     int status = clear_slots(window, n);
     if (status)
         return status;

@@ -5,6 +5,7 @@
 #include <leat.h>
 
 #include <check.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -302,6 +303,63 @@ START_TEST(so_it_does_an_index)
 }
 END_TEST
 
+/* An allocator that counts what it has given, and the most at a time. */
+static atomic_long given, most_given;
+
+static void *count_alloc(void *user, size_t bytes, size_t alignment)
+{
+    void *memory = NULL;
+    (void)user;
+    if (posix_memalign(&memory, alignment, bytes))
+        return NULL;
+    long now = atomic_fetch_add(&given, (long)bytes) + (long)bytes;
+    long most = atomic_load(&most_given);
+    while (now > most && !atomic_compare_exchange_weak(&most_given, &most, now))
+        continue;
+    return memory;
+}
+
+static void count_free(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user, (void)alignment;
+    atomic_fetch_sub(&given, (long)bytes);
+    free(memory);
+}
+
+static const leat_allocator counting = {sizeof(counting), count_alloc,
+                                        count_free, NULL};
+
+/* A group is refused before its samples take many times the limit. */
+START_TEST(groups_that_do_not_fit_are_not_read_first)
+{
+    static const char *const texts[] = {
+        "random:200,shape=65536,seed=1 | batch:200",
+        "random:200,shape=65536,seed=1 | window:200,1",
+        "(random:99,shape=65536,seed=1) (random:99,shape=65536,seed=2) | "
+        "interleave | select:data | batch:190",
+        "random:200,shape=65536,seed=1 | shuffle:1 | window:190,1",
+        "random:200,shape=65536,seed=1 | bucket:data,(9),batch=190",
+    };
+    leat_open_options limit = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *chain;
+    leat_reader *reader;
+    leat_sample sample;
+    limit.max_memory = 1 << 20;
+    limit.allocator = &counting;
+    leat_sample_init(&sample);
+    ck_assert_msg(!leat_pipeline_parse(&chain, texts[_i]), "%s",
+                  leat_last_error());
+    ck_assert_msg(!leat_pipeline_open_with(chain, &limit, &reader), "%s",
+                  leat_last_error());
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ELIMIT);
+    ck_assert_int_le(atomic_load(&most_given), 2 << 20);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(chain);
+    ck_assert_int_eq(atomic_load(&given), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("max_memory");
@@ -318,5 +376,6 @@ int main(void)
     tcase_add_loop_test(tcase, groups_count_with_all_that_they_hold, 0, 6);
     tcase_add_test(tcase, buckets_count_together);
     tcase_add_test(tcase, so_it_does_an_index);
+    tcase_add_loop_test(tcase, groups_that_do_not_fit_are_not_read_first, 0, 5);
     return suite_run(suite);
 }

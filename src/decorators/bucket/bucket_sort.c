@@ -53,15 +53,18 @@ static int copy_anchor(leat__bucket_anchor *to, const leat__bucket_anchor *from)
 static int refill(leat__bucket_reader *sorter)
 {
     leat__group *input = sorter->input;
-    int got = 0, n = sorter->was_short ? 1 : LEAT__BUCKET_INPUT;
+    leat__group_pool *pool = &sorter->grouper.pool;
+    int got = 0, n = sorter->was_short
+                         ? 1
+                         : leat__group_pool_at_once(pool, LEAT__BUCKET_INPUT);
     int status =
         sorter->was_short ? LEAT_OK : set_anchor(sorter, &sorter->begin);
     if (!status && sorter->first.mark.size == 0)
         status = copy_anchor(&sorter->first, &sorter->begin);
-    leat__group_pool_count(&sorter->grouper.pool, input);
+    leat__group_pool_count(pool, input);
     input->n = sorter->sorted = 0;
     if (!status)
-        status = leat__group_clear(&sorter->grouper.pool, input, 0, n);
+        status = leat__group_clear(pool, input, 0, n);
     if (!status)
         status = leat_reader_pull(leat__bucket_upstream(sorter), input->sample,
                                   n, &got);
