@@ -1,4 +1,5 @@
 #include "layer/autotune.h"
+#include "layer/chunk.h"
 
 #include <leat/data_layer.h>
 #include <stdint.h>
@@ -58,6 +59,10 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
     n = n < CHUNK_SAMPLES_MAX ? n : CHUNK_SAMPLES_MAX;
+    /* One that a thread fills ends early by itself. */
+    if (!beside_thread && load->buffer_bytes > 0 &&
+        LEAT__CHUNK_BUFFERS / load->buffer_bytes < n)
+        n = LEAT__CHUNK_BUFFERS / load->buffer_bytes;
     return n > 1 ? (int)n : 1;
 }
 

@@ -27,6 +27,7 @@ int leat__autotune_workers(int cores, bool caller_helps, bool has_copy_thread,
 
 typedef struct leat__autotune_load {
     size_t sample_bytes; /* read and written for a sample; 0: it is decoded */
+    size_t buffer_bytes; /* of a sample's own buffer; 0: it is a view */
     int batch_size;
     int workers;
     int batches; /* in circulation besides those that the callers hold */

@@ -52,9 +52,18 @@ fail:
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
 {
     int status = LEAT_OK;
-    for (int i = 0; !status && i < chunk->capacity; i++)
+    size_t most = bytes > 0 ? LEAT__CHUNK_BUFFERS / bytes + 1 : 0;
+    for (int i = 0; !status && i < chunk->capacity && (size_t)i < most; i++)
         status = leat__sample_reserve(chunk->sample[i], bytes);
     return status;
+}
+
+size_t leat__chunk_buffers(const leat__chunk *chunk, int first)
+{
+    size_t bytes = 0;
+    for (int i = first; i < chunk->n; i++)
+        bytes += chunk->sample[i]->buffer_size;
+    return bytes;
 }
 
 int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,

@@ -61,6 +61,12 @@ typedef struct leat__chunk {
 } leat__chunk;
 
 /*
+ * What the buffers of a chunk's samples may take before it ends early. A record
+ * may be far longer than the fields that tops take of it.
+ */
+#define LEAT__CHUNK_BUFFERS ((size_t)16 << 20)
+
+/*
  * A chunk of at most `capacity` samples, each with `draws` words of Caffe's
  * generator; their buffers come from `buffers` (borrowed; NULL: malloc).
  * Errors: LEAT_ENOMEM.
@@ -69,7 +75,8 @@ int leat__chunk_create(leat__chunk **out, int capacity, int draws,
                        const leat_allocator *buffers);
 void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
 
-/* Makes every sample's buffer this large. Errors: LEAT_ENOMEM. */
+/* Makes the samples' buffers this large, as many as a chunk may have of them.
+ * Errors: LEAT_ENOMEM. */
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
 
 /*
@@ -81,6 +88,9 @@ static inline int leat__chunk_call_size(int n)
     enum { MOST = 1024 };
     return n < MOST ? n : MOST;
 }
+
+/* Bytes of the buffers of the samples from `first` on. */
+size_t leat__chunk_buffers(const leat__chunk *chunk, int first);
 
 /* Clears `n` samples from `first` on, as the reader's next expects them. */
 void leat__chunk_clear(leat__chunk *chunk, int first, int n);

@@ -152,19 +152,32 @@ static int pass_by(leat__chunk_source *source, int64_t n)
     return status;
 }
 
+/* Where the end of an epoch ends a batch, only its last chunk may find it. */
+static bool may_end_early(const leat__chunk_source *source)
+{
+    return !source->options.whole_batches &&
+           (source->options.epoch_end == LEAT_EPOCH_END_WRAP ||
+            source->sampler.count > 0);
+}
+
 static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
                           int want)
 {
     const leat__sampler *sampler = &source->sampler;
+    bool may_end = may_end_early(source);
+    size_t held = 0;
     int64_t left;
-    while ((left = leat__sampler_span(sampler, chunk->n, want - chunk->n)) >
-           0) {
-        int room = leat__chunk_call_size(want - chunk->n);
+    while ((!may_end || held <= LEAT__CHUNK_BUFFERS) &&
+           (left = leat__sampler_span(sampler, chunk->n, want - chunk->n)) >
+               0) {
+        int had = chunk->n;
+        int room = leat__chunk_call_size(want - had);
         int n = sampler->step > 1 ? 1 : room;
         int status =
             sampler->skip > 0 ? pass_by(source, left) : pull(source, chunk, n);
         if (status && !go_on(source, chunk, status))
             return;
+        held += leat__chunk_buffers(chunk, had);
     }
 }
 

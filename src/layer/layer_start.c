@@ -340,6 +340,7 @@ static int start_prefetcher(leat_data_layer_group *group,
     int in_use = has_thread ? batches.all : batches.circulating;
     const leat__autotune_load load = {
         .sample_bytes = sample_bytes,
+        .buffer_bytes = sample->buffer_size,
         .batch_size = spec->batch_size,
         .workers = workers,
         .batches = group->n * (in_use - 1),

@@ -36,22 +36,25 @@ START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
         int beside;
     } cases[] = {
         /* An encoded image is a chunk. */
-        {{0, 64, 1, 3}, 1, 1},
+        {{0, 0, 64, 1, 3}, 1, 1},
         /* Small images: the batch, whatever the workers. */
-        {{4000, 64, 1, 3}, 64, 64},
-        {{4000, 64, 16, 3}, 64, 64},
+        {{4000, 0, 64, 1, 3}, 64, 64},
+        {{4000, 0, 64, 16, 3}, 64, 64},
         /* At most 4 MiB; 512 KiB beside a thread that reads ahead. */
-        {{4 * MIB / 32, 64, 1, 3}, 32, 4},
+        {{4 * MIB / 32, 0, 64, 1, 3}, 32, 4},
         /* More workers than batches share a batch. */
-        {{64 << 10, 60, 6, 3}, 30, 8},
-        {{64 << 10, 60, 7, 3}, 20, 8},
+        {{64 << 10, 0, 60, 6, 3}, 30, 8},
+        {{64 << 10, 0, 60, 7, 3}, 20, 8},
         /* But no smaller chunks than 512 KiB. */
-        {{64 << 10, 60, 60, 3}, 8, 8},
+        {{64 << 10, 0, 60, 60, 3}, 8, 8},
         /* At most 1024 samples, however small. */
-        {{8, 4096, 1, 3}, 1024, 1024},
-        {{1, 1 << 30, 1, 3}, 1024, 1024},
+        {{8, 0, 4096, 1, 3}, 1024, 1024},
+        {{1, 0, 1 << 30, 1, 3}, 1024, 1024},
         /* At least a sample. */
-        {{64 * MIB, 60, 1, 3}, 1, 1},
+        {{64 * MIB, 0, 60, 1, 3}, 1, 1},
+        /* No more than the buffers of a chunk hold, but a sample. */
+        {{4000, 1 << 20, 64, 1, 3}, 16, 64},
+        {{4000, 64 * MIB, 64, 1, 3}, 1, 64},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const leat__autotune_load *load = &cases[i].load;

@@ -360,6 +360,52 @@ START_TEST(groups_that_do_not_fit_are_not_read_first)
 }
 END_TEST
 
+/* From the fifth on samples have a mebibyte, of which their field is little. */
+static int long_next(void *pass, leat_sample *sample)
+{
+    static const int64_t shape[] = {3, 1, 1};
+    (void)pass;
+    size_t bytes = script.next < BATCH ? 3 : 1 << 20;
+    unsigned char *pixels = leat_sample_take(sample, bytes);
+    if (!pixels)
+        return LEAT_ENOMEM;
+    memset(pixels, script.next++ % 251, 3);
+    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
+}
+
+START_TEST(long_records_of_small_tops_end_a_chunk)
+{
+    static const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = &field,
+                                             .nfields = 1,
+                                             .open = script_open,
+                                             .next = long_next,
+                                             .reset = script_reset};
+    enum { MANY = 500, BATCHES = 6 };
+    leat_pipeline *records;
+    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+                     LEAT_OK);
+    options.batch_size = MANY;
+    options.max_memory = 8 << 20;
+    options.host_allocator = &counting;
+    options.reader_thread = _i ? LEAT_READER_ON : LEAT_READER_OFF;
+    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    for (int i = 0; i < BATCHES * MANY; i++) {
+        if (i % MANY == 0)
+            ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                             LEAT_OK);
+        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
+        ck_assert_float_eq(data[i % MANY * 3], (float)(i % 251));
+    }
+    ck_assert_int_le(atomic_load(&most_given), 256 << 20);
+    leat_pipeline_unref(records);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("max_memory");
@@ -377,5 +423,6 @@ int main(void)
     tcase_add_test(tcase, buckets_count_together);
     tcase_add_test(tcase, so_it_does_an_index);
     tcase_add_loop_test(tcase, groups_that_do_not_fit_are_not_read_first, 0, 5);
+    tcase_add_loop_test(tcase, long_records_of_small_tops_end_a_chunk, 0, 2);
     return suite_run(suite);
 }
