@@ -134,6 +134,9 @@ int leat__data_reader_create(leat__data_reader **out,
     if (!data_reader)
         return LEAT_ENOMEM;
     data_reader->options = *options;
+    int64_t limit = options->open ? options->open->max_memory : 0;
+    data_reader->previews.most =
+        limit > 0 ? (size_t)limit : LEAT__PREVIEWS_BYTES;
     int status = create_locks(data_reader);
     if (status) {
         leat__free(data_reader);

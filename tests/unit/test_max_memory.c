@@ -360,6 +360,27 @@ START_TEST(groups_that_do_not_fit_are_not_read_first)
 }
 END_TEST
 
+/* Records without a shape, of which setup looks at 256. */
+START_TEST(records_that_setup_passes_over_count)
+{
+    leat_pipeline *chain;
+    ck_assert_int_eq(
+        leat_pipeline_parse(&chain, "random:300,shape=65536,dtype=float64"),
+        LEAT_OK);
+    options.max_memory = (4 << 20) * (size_t)_i;
+    options.host_allocator = &counting;
+    ck_assert_int_eq(leat_data_layer_create(&layer, chain, &options), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "no record near it"));
+    long most = atomic_load(&most_given);
+    if (_i)
+        ck_assert_int_le(most, (long)options.max_memory + (2 << 20));
+    else
+        ck_assert_int_ge(most, 256L * 65536 * 8);
+    leat_pipeline_unref(chain);
+}
+END_TEST
+
 /* From the fifth on samples have a mebibyte, of which their field is little. */
 static int long_next(void *pass, leat_sample *sample)
 {
@@ -423,6 +444,7 @@ int main(void)
     tcase_add_test(tcase, buckets_count_together);
     tcase_add_test(tcase, so_it_does_an_index);
     tcase_add_loop_test(tcase, groups_that_do_not_fit_are_not_read_first, 0, 5);
+    tcase_add_loop_test(tcase, records_that_setup_passes_over_count, 0, 2);
     tcase_add_loop_test(tcase, long_records_of_small_tops_end_a_chunk, 0, 2);
     return suite_run(suite);
 }

@@ -12,7 +12,7 @@ static int add(leat__previews *previews, leat__chunk_source *source, bool ahead,
             leat__alloc_zero(LEAT__PREVIEWS_MAX, sizeof(leat__chunk *));
     if (!list->chunk)
         return LEAT_ENOMEM;
-    if (list->n == LEAT__PREVIEWS_MAX)
+    if (list->n == LEAT__PREVIEWS_MAX || previews->held > previews->most)
         return LEAT_END;
     bool is_batch = leat__chunk_source_needs_batches(source);
     int status = leat__chunk_create(out, is_batch ? options->batch_size : 1,
@@ -23,6 +23,7 @@ static int add(leat__previews *previews, leat__chunk_source *source, bool ahead,
     previews->shown = 0;
     leat__chunk_source_fill(source, *out, ahead);
     leat__chunk_read(*out, source->reader, options->collects);
+    previews->held += leat__chunk_buffers(*out, 0);
     return LEAT_OK;
 }
 

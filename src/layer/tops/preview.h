@@ -7,15 +7,20 @@
 
 /* The most samples that can be previewed, and batches without one. */
 #define LEAT__PREVIEWS_MAX 256
+/* What their buffers may take where the layer has no max_memory. */
+#define LEAT__PREVIEWS_BYTES ((size_t)1 << 30)
 
-/* Zeroed: none. */
+/* Zeroed, but for `most`: none. */
 typedef struct leat__previews {
     leat__chunk_list list; /* of a sample each, or a batch */
+    size_t most;           /* bytes of buffers, after which no more are read */
+    size_t held;           /* bytes of buffers */
     int shown;             /* samples of the last of them that were lent */
     int taken;             /* chunks */
 } leat__previews;
 
-/* As leat__data_reader_preview; `ahead` as for leat__chunk_source_fill. */
+/* As leat__data_reader_preview; `ahead` as for leat__chunk_source_fill. At
+ * least one can be previewed, however large it is. */
 int leat__previews_next(leat__previews *previews, leat__chunk_source *source,
                         bool ahead, const leat_sample **out);
 
