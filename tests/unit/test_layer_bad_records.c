@@ -3,6 +3,8 @@
 #include "support/layer_fixture.h"
 
 #include <check.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,6 +423,22 @@ START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
 }
 END_TEST
 
+START_TEST(who_waits_at_a_pipe_is_not_woken_by_a_refused_setup)
+{
+    layer_fixture fixture;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    struct pollfd reader = {.fd = open(path, O_RDONLY | O_NONBLOCK),
+                            .events = POLLIN};
+    ck_assert_int_ge(reader.fd, 0);
+    options.bad_record_file = path;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
+    layer_fixture_close(&fixture);
+    /* A writer that has come and gone would be an end. */
+    ck_assert_int_eq(poll(&reader, 1, 0), 0);
+    close(reader.fd);
+}
+END_TEST
+
 START_TEST(a_setup_that_failed_may_come_again)
 {
     options.bad_record_file = path;
@@ -485,6 +503,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_setup_that_fails_leaves_a_link_to_nothing_as_it_was);
     tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);
+    tcase_add_test(tcase, who_waits_at_a_pipe_is_not_woken_by_a_refused_setup);
     tcase_add_test(tcase, a_setup_that_failed_may_come_again);
     tcase_add_test(tcase, options_that_contradict_themselves_are_refused);
     SRunner *runner = srunner_create(suite);

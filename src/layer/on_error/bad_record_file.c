@@ -240,7 +240,6 @@ static int check_lines(const leat__bad_record_file *file)
 /* The file's descriptor, which is new if there was none; below 0: errno. */
 static int open_or_make(leat__bad_record_file *file)
 {
-    /* A pipe without a reader would be waited for. */
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
     int fd = open(file->path, flags | O_CREAT | O_EXCL, 0666);
     file->is_made = fd >= 0;
@@ -258,18 +257,21 @@ static int open_or_make(leat__bad_record_file *file)
 
 static int open_regular(leat__bad_record_file *file)
 {
-    int fd = open_or_make(file);
-    if (fd < 0)
-        return fail(file, errno);
     struct stat about;
-    int code = fstat(fd, &about) ? errno : 0;
-    if (code == 0 && S_ISREG(about.st_mode)) {
-        file->file = fd;
-        return LEAT_OK;
+    /* Who waits at a pipe would take this opening and closing for its end. */
+    if (stat(file->path, &about) || S_ISREG(about.st_mode) ||
+        S_ISDIR(about.st_mode)) {
+        int fd = open_or_make(file);
+        int code = fd < 0 || fstat(fd, &about) ? errno : 0;
+        if (code == 0 && S_ISREG(about.st_mode)) {
+            file->file = fd;
+            return LEAT_OK;
+        }
+        if (fd >= 0)
+            (void)close(fd);
+        if (code)
+            return fail(file, code);
     }
-    (void)close(fd);
-    if (code)
-        return fail(file, code);
     return leat_error(LEAT_EINVAL,
                       "%s: bad_record_file %s is there and is no regular file",
                       file->name, file->path);
