@@ -6,6 +6,7 @@
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
 #include "readers/lmdb/lmdb_environment.h"
+#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -97,6 +98,46 @@ START_TEST(a_replaced_file_is_noticed)
         } else {
             ck_assert(records == OLD || records == NEW);
         }
+        end();
+        begin();
+    }
+    ck_assert_int_gt(noticed, 0);
+}
+END_TEST
+
+/* At a transaction that the replaced database does not have. */
+static void use_other(const char *path)
+{
+    MDB_env *env = fixture_env(path, 0);
+    for (int i = 0; i < 3; i++)
+        fixture_put(env, make, 0, NEW, 0);
+}
+
+static void replace_both(void)
+{
+    replace_data();
+    ck_assert_int_eq(rename(in(other, "lock.mdb"), in(directory, "lock.mdb")),
+                     0);
+}
+
+START_TEST(the_lock_of_the_file_that_replaced_it_is_not_called_damaged)
+{
+    static const fault_call calls[] = {FAULT_OPEN, FAULT_STAT, FAULT_LOCK};
+    int noticed = 0, is_reached = 1;
+    for (int64_t n = 0; is_reached; n++) {
+        int64_t records;
+        ck_assert_int_lt(n, CALLS_MAX);
+        other_process user = other_process_start(use_other, other);
+        is_reached = open_beside(replace_both, calls[_i], n, &records);
+        if (records == LEAT_EIO) {
+            ck_assert_msg(
+                strstr(leat_last_error(), "was replaced while it was opened"),
+                "%s", leat_last_error());
+            noticed++;
+        } else {
+            ck_assert(records == OLD || records == NEW);
+        }
+        other_process_stop(&user);
         end();
         begin();
     }
@@ -197,6 +238,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, a_replaced_file_is_noticed, 0, 2);
+    tcase_add_loop_test(
+        tcase, the_lock_of_the_file_that_replaced_it_is_not_called_damaged, 0,
+        3);
     tcase_add_loop_test(
         tcase, a_link_in_the_place_of_the_lock_file_is_not_followed, 0, 4);
     tcase_add_loop_test(tcase, a_removed_lock_file_is_not_locked, 0, 3);

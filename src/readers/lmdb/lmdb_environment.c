@@ -313,8 +313,11 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
         status = join(&lock, file, began, code);
     else if (!status && lock)
         status = leat__lmdb_lock_follow(shared->lock, file);
-    if (!status)
-        status = check_identity(file);
+    /* Where another data file is there its lock does not fit this one. */
+    int identity =
+        !status || status == LEAT_EIO ? check_identity(file) : LEAT_OK;
+    if (identity)
+        status = identity;
     bool is_done = !status && is_current(shared ? shared->lock : lock, file);
     if (is_done)
         status = shared ? share(out, shared, file) : create(out, file, lock);
