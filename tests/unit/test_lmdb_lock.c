@@ -536,6 +536,28 @@ static void read_with_two_slots(const char *path)
     ck_assert_int_eq(mdb_txn_begin(reading, NULL, MDB_RDONLY, &transaction), 0);
 }
 
+/* Shared, and every byte, as by a program that copies the file. */
+static void lock_all_bytes(const char *path)
+{
+    struct flock all = {.l_type = F_RDLCK};
+    (void)path;
+    int fd = open(lock, O_RDWR);
+    if (fcntl(fd, F_SETLK, &all) != 0)
+        _exit(2);
+}
+
+START_TEST(waiting_for_another_that_locks_all_of_it_ends)
+{
+    expect_ten();
+    other_process other = other_process_start(lock_all_bytes, directory);
+    expect_refused("another program has locked all of it; end all programs");
+    ck_assert_ptr_nonnull(strstr(said, "locked all of it; waiting for it"));
+    other_process_stop(&other);
+    said[0] = 0;
+    expect_ten();
+}
+END_TEST
+
 START_TEST(slots_of_the_dead_are_free_and_those_of_the_living_are_not)
 {
     other_process first = other_process_start(read_with_two_slots, directory);
@@ -630,6 +652,7 @@ int main(void)
     tcase_add_test(tcase, waiting_for_the_mutex_ends);
     tcase_add_test(tcase, the_mutex_of_who_died_is_taken_over);
     tcase_add_test(tcase, waiting_for_another_that_opens_it_ends);
+    tcase_add_test(tcase, waiting_for_another_that_locks_all_of_it_ends);
     tcase_add_test(tcase,
                    slots_of_the_dead_are_free_and_those_of_the_living_are_not);
     tcase_add_test(tcase, slots_of_a_dead_process_of_the_same_number_are_free);

@@ -234,6 +234,19 @@ static int take_number(leat__lmdb_lock *lock)
     return code;
 }
 
+/* Each process holds one of those bytes, so none is free only where another
+ * program, such as a backup, has locked all of the file. */
+static int await_number(leat__lmdb_lock *lock, int64_t began, int *code)
+{
+    leat__lmdb_lock_wait wait = {.began = began};
+    int status = LEAT_OK;
+    while (!status && leat__lmdb_lock_file_is_taken(*code = take_number(lock)))
+        status = leat__lmdb_lock_wait_once(&wait, lock->file.path,
+                                           "another program has locked all of "
+                                           "it");
+    return status;
+}
+
 int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
 {
     if (!lock->file.table ||
@@ -313,7 +326,7 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                                   lock->file.path);
     int status = join(lock, file, began, code);
     if (!status && !*code)
-        *code = take_number(lock);
+        status = await_number(lock, began, code);
     if (!status && !*code)
         status = leat__lmdb_slot_clear_own(&lock->file);
     if (status || *code) {
