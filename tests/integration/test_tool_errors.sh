@@ -281,6 +281,12 @@ expect 2 'pipe: expected a regular file' dump --reader lmdb:good --batch 4 --bat
     --mean-file pipe --out out
 bad_net 'pipe: expected a regular file' "$good" 'mean_file: "pipe"'
 rm pipe
+mkdir unread unread/data.npy
+mkfifo unread/label.npy
+expect 2 '/data.npy: expected a regular file' compare unread unread
+rmdir unread/data.npy
+expect 2 'unread/label.npy: expected a regular file' compare unread unread
+rm -r unread
 net "$good"
 # shellcheck disable=SC2002 # a pipe is what is tested
 cat net.prototxt | "$leat" dump --net /dev/stdin --phase TRAIN --batches 1 --out piped \

@@ -96,8 +96,10 @@ static void map_file(struct dump_file *file, const char *path)
 {
     struct stat found;
     int fd = leat__file_open(path, 0);
-    errno = fd < 0 ? errno : EINVAL;
-    bool failed = fd < 0 || fstat(fd, &found) || !S_ISREG(found.st_mode);
+    bool failed = fd < 0 || fstat(fd, &found);
+    if (!failed && !S_ISREG(found.st_mode))
+        message_fail("%s: expected a regular file, as leat dump writes it",
+                     path);
     if (!failed && found.st_size) {
         file->size = (size_t)found.st_size;
         file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
