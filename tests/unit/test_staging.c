@@ -389,9 +389,15 @@ START_TEST(what_cannot_give_way_stays_with_its_database)
 {
     struct staging_options options = options_of(1);
     make_database(path, "old");
+    struct staging staging;
     ck_assert_int_eq(mkdir(beside("/lock.mdb"), 0777), 0);
-    struct staging staging = open_staging(&options);
+    ck_assert_int_eq(staging_open(&staging, &options), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), beside("/lock.mdb: ")));
+    ck_assert(!is_there(beside(".leat-part")));
+    ck_assert_int_eq(rmdir(beside("/lock.mdb")), 0);
+    staging = open_staging(&options);
     fill(&staging, "new");
+    ck_assert_int_eq(mkdir(beside("/lock.mdb"), 0777), 0);
     ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), beside("/lock.mdb: ")));
     ck_assert(has_text(beside("/data.mdb"), "old"));

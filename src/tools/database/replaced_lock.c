@@ -33,6 +33,27 @@ static int place(struct replaced_lock *lock)
     return renameat(lock->staging, lock->staged, lock->target, LOCK_FILE);
 }
 
+static int check_type(const struct stat *found, const char *path)
+{
+    if (S_ISREG(found->st_mode))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s/" LOCK_FILE ": is no regular file, as LMDB's lock "
+                      "file is; remove it",
+                      path);
+}
+
+int replaced_lock_check(const char *path)
+{
+    struct stat found;
+    int target = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool has_old =
+        target >= 0 && !fstatat(target, LOCK_FILE, &found, AT_SYMLINK_NOFOLLOW);
+    if (target >= 0)
+        close(target);
+    return has_old ? check_type(&found, path) : LEAT_OK;
+}
+
 int replaced_lock_begin(struct replaced_lock *out, int staging,
                         const char *staged, int target, const char *path)
 {
@@ -40,14 +61,12 @@ int replaced_lock_begin(struct replaced_lock *out, int staging,
     *out = (struct replaced_lock){
         .staging = staging, .target = target, .staged = staged, .fd = -1};
     out->has_old = !fstatat(target, LOCK_FILE, &found, AT_SYMLINK_NOFOLLOW);
-    if (out->has_old && !S_ISREG(found.st_mode))
-        return leat_error(LEAT_EINVAL,
-                          "%s/" LOCK_FILE ": is no regular file, as LMDB's "
-                          "lock file is; remove it",
-                          path);
+    int status = out->has_old ? check_type(&found, path) : LEAT_OK;
+    if (status)
+        return status;
     if (!create(out) && !place(out))
         return LEAT_OK;
-    int status = leat__error_system(errno, "%s/" LOCK_FILE, path);
+    status = leat__error_system(errno, "%s/" LOCK_FILE, path);
     if (out->fd >= 0) {
         close(out->fd);
         unlinkat(staging, staged, 0);

@@ -20,6 +20,10 @@ struct replaced_lock {
     bool has_old;       /* under that name */
 };
 
+/* Fails as replaced_lock_begin would where lock.mdb of the target at `path` is
+ * no regular file. */
+int replaced_lock_check(const char *path);
+
 /*
  * Puts an empty lock file into the target's directory; `path` names it, and
  * `staged` is a free name in the staging directory. Errors: LEAT_EINVAL where

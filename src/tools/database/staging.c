@@ -213,14 +213,15 @@ static int refuse_other(const struct staging *staging, const char *found)
         (int)strcspn(now + line, "\n"), now + line);
 }
 
-/* What is moved there comes from the staging directory. */
-static int check_file_system(const struct staging *staging)
+/* What is moved there comes from the staging directory, and what gives way has
+   to be a database's; both are known before the work is done. */
+static int check_replaced(const struct staging *staging)
 {
     int shares = leat__file_shares_mount(staging->fd, "", staging->target);
     if (shares < 0)
         return leat__error_system(errno, "%s", staging->target);
     if (shares)
-        return LEAT_OK;
+        return replaced_lock_check(staging->target);
     return leat_error(
         LEAT_EINVAL,
         "%s: is a mount point, to which no database can be moved; "
@@ -234,7 +235,7 @@ static int check_target(const struct staging *staging)
     int status = look_into(AT_FDCWD, staging->target, staging->target,
                            is_foreign, &found);
     if (!status && found == OWN && staging->replace)
-        return check_file_system(staging);
+        return check_replaced(staging);
     if (status || found == MISSING)
         return status;
     return leat_error(LEAT_EINVAL,
