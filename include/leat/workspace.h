@@ -45,9 +45,9 @@ LEAT_API void leat_workspace_unref(leat_workspace *workspace);
  * their own. The reader's figures and memory are not those of a caller's chain.
  * Waiting for another caller is woken by cancel. A caller that is cancelled
  * while it reads itself ends that reader for all if it may wait for ever, as on
- * a callback or a queue; others are not disturbed. So does a layer, or a reader
- * with prefetch after the share, that is destroyed or closed while its threads
- * read: all others then get LEAT_ECANCELLED.
+ * a callback, a queue or a pipe; others are not disturbed. So does a layer, or
+ * a reader with prefetch after the share, that is destroyed or closed while its
+ * threads read: all others then get LEAT_ECANCELLED.
  *
  * Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL for neither an
  * upstream nor a name; LEAT_ENOMEM. When it is opened, LEAT_EINVAL for a name

@@ -157,8 +157,12 @@ static int open_reader(leat__shared_reader *shared, const leat_open *open)
     options.phase = open->phase;
     options.max_memory = open->max_memory;
     options.threads = open->threads;
-    shared->may_wait = leat__pipeline_may_block(shared->pipeline);
-    return leat_pipeline_open_with(shared->pipeline, &options, &shared->reader);
+    int status =
+        leat_pipeline_open_with(shared->pipeline, &options, &shared->reader);
+    if (!status)
+        shared->may_wait = leat__pipeline_may_block(shared->pipeline) ||
+                           leat__reader_reads_once(shared->reader);
+    return status;
 }
 
 /* Adds one to the list, under the lock, and opens it without. */

@@ -7,11 +7,15 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { HANG = 60, THREADS = 6, MANY = 3000 };
 
@@ -428,6 +432,39 @@ START_TEST(cancel_wakes_one_caller_and_leaves_the_others)
 }
 END_TEST
 
+/* Returns when a reader has taken the bytes, and waits for more. */
+static void send_and_await(int pipe, const char *bytes)
+{
+    int left;
+    ck_assert_int_eq(write(pipe, bytes, strlen(bytes)), (ssize_t)strlen(bytes));
+    do {
+        sched_yield();
+        ck_assert_int_eq(ioctl(pipe, FIONREAD, &left), 0);
+    } while (left > 0);
+}
+
+START_TEST(cancel_wakes_a_caller_that_waits_at_a_pipe)
+{
+    char directory[] = "/tmp/leat-test-XXXXXX", path[64], text[96];
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/pipe", directory);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    int pipe = open(path, O_RDWR);
+    ck_assert_int_ge(pipe, 0);
+    snprintf(text, sizeof(text), "text:%s | cache:1k | share", path);
+    caller reads = {.reader = open_text(text)};
+    pthread_create(&reads.id, NULL, read_one, &reads);
+    send_and_await(pipe, "no end of a line");
+    leat_reader_cancel(reads.reader);
+    pthread_join(reads.id, NULL);
+    ck_assert_int_eq(reads.status, LEAT_ECANCELLED);
+    leat_reader_close(reads.reader);
+    close(pipe);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
 /* Many callers wait on an empty queue, and are cancelled at any moment. */
 START_TEST(all_callers_of_an_empty_queue_are_woken)
 {
@@ -613,6 +650,7 @@ int main(void)
     tcase_add_test(tcase, deferred_samples_are_completed_by_whoever_got_them);
     tcase_add_test(tcase, a_callback_is_opened_and_closed_once);
     tcase_add_test(tcase, cancel_wakes_one_caller_and_leaves_the_others);
+    tcase_add_test(tcase, cancel_wakes_a_caller_that_waits_at_a_pipe);
     tcase_add_test(tcase, all_callers_of_an_empty_queue_are_woken);
     tcase_add_test(tcase, two_layers_share_one_by_name);
     tcase_add_test(tcase, ranks_and_allocators_are_refused);
