@@ -177,10 +177,25 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group)
 
 int leat__group_pool_at_once(const leat__group_pool *pool, int left)
 {
-    enum { MOST = 256 };
-    if (pool->max_memory > 0)
-        return left < 1 ? left : 1;
-    return left < MOST ? left : MOST;
+    enum { MOST = 256, MOST_LIMITED = 16, PART = 16 };
+    int64_t each = atomic_load_explicit(&pool->largest, memory_order_relaxed);
+    int64_t most = MOST;
+    if (pool->max_memory > 0) {
+        most = each > 0 ? pool->max_memory / PART / each : 1;
+        most = most < 1 ? 1 : most < MOST_LIMITED ? most : MOST_LIMITED;
+    }
+    return left < most ? left : (int)most;
+}
+
+int64_t leat__group_pool_measure(leat__group_pool *pool,
+                                 const leat_sample *sample)
+{
+    int64_t bytes = (int64_t)(sizeof(*sample) + sample->buffer_size);
+    int64_t known = atomic_load_explicit(&pool->largest, memory_order_relaxed);
+    /* Of two threads' at once either will do. */
+    if (bytes > known && !sample->deferred)
+        atomic_store_explicit(&pool->largest, bytes, memory_order_relaxed);
+    return bytes;
 }
 
 int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes)
@@ -195,22 +210,22 @@ int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes)
 }
 
 /* Before a group gets `n` samples more: what it has, and they take at least. */
-static int check_group(const leat__group_pool *pool, leat__group *group,
-                       int from, int n)
+static int check_group(leat__group_pool *pool, leat__group *group, int from,
+                       int n)
 {
     if (pool->max_memory == 0)
         return LEAT_OK;
     if (from < group->summed || group->summed == 0)
         group->held = group->summed = 0;
     for (; group->summed < from; group->summed++)
-        group->held += (int64_t)group->sample[group->summed]->buffer_size;
-    int64_t samples = (int64_t)from + n;
+        group->held +=
+            leat__group_pool_measure(pool, group->sample[group->summed]);
     return leat__group_pool_check(
-        pool, from + n, group->held + samples * (int64_t)sizeof(leat_sample));
+        pool, from + n, group->held + n * (int64_t)sizeof(leat_sample));
 }
 
-int leat__group_clear(const leat__group_pool *pool, leat__group *group,
-                      int from, int n)
+int leat__group_clear(leat__group_pool *pool, leat__group *group, int from,
+                      int n)
 {
     int status = check_group(pool, group, from, n);
     if (status)

@@ -40,9 +40,10 @@ typedef struct leat__group_pool {
     const leat_allocator *allocator;
     int64_t max_memory; /* of one group's samples; 0: no limit */
     int room;
-    unsigned generation;       /* of the process */
-    atomic_int_fast64_t bytes; /* of all groups */
-    atomic_size_t usual;       /* bytes of the last group that was written */
+    unsigned generation;         /* of the process */
+    atomic_int_fast64_t bytes;   /* of all groups */
+    atomic_size_t usual;         /* bytes of the last group that was written */
+    atomic_int_fast64_t largest; /* bytes of a complete sample; 0: none yet */
     pthread_mutex_t lock;
     /* protected by lock */
     leat__group **group;
@@ -65,10 +66,16 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
 
 /*
  * How many of the `left` samples of a group are asked for in one call: their
- * buffers are made before it is known what the samples take. With max_memory
- * one, so that a group exceeds it by no more than that.
+ * buffers are made before it is known what the samples take. With max_memory as
+ * many as take a sixteenth of it, if they are no larger than the largest so
+ * far, and at most 16; one at first.
  */
 int leat__group_pool_at_once(const leat__group_pool *pool, int left);
+
+/* What a sample takes in bytes; notes it if the sample is complete. Any thread.
+ */
+int64_t leat__group_pool_measure(leat__group_pool *pool,
+                                 const leat_sample *sample);
 
 /* LEAT_ELIMIT: a group of `n` samples takes `bytes`, more than max_memory. */
 int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes);
@@ -77,8 +84,8 @@ int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes);
  * Samples `from` to `from` + n - 1 of the group, cleared. Errors: LEAT_ENOMEM;
  * LEAT_ELIMIT for a group that becomes larger than max_memory.
  */
-int leat__group_clear(const leat__group_pool *pool, leat__group *group,
-                      int from, int n);
+int leat__group_clear(leat__group_pool *pool, leat__group *group, int from,
+                      int n);
 
 /* Has the pool's bytes follow what the samples' buffers have become. */
 void leat__group_pool_count(leat__group_pool *pool, leat__group *group);

@@ -182,17 +182,18 @@ int leat__grouper_fields(leat_reader *reader, const leat_field_spec **out,
 }
 
 /* Some samples at a time, as each may need memory; `*got` are complete. */
-static int complete_group(const leat__grouper *grouper,
-                          const leat__group *group, int *got)
+static int complete_group(leat__grouper *grouper, const leat__group *group,
+                          int *got)
 {
-    int64_t bytes = group->n * (int64_t)sizeof(leat_sample);
+    int64_t bytes = 0;
     int status = LEAT_OK;
     for (*got = 0; *got < group->n && !status;) {
         int done, n = leat__group_pool_at_once(&grouper->pool, group->n - *got);
         status = leat_reader_materialize(upstream_of(grouper),
                                          group->sample + *got, n, &done);
         for (; done > 0; done--)
-            bytes += (int64_t)group->sample[(*got)++]->buffer_size;
+            bytes += leat__group_pool_measure(&grouper->pool,
+                                              group->sample[(*got)++]);
         if (!status)
             status = leat__group_pool_check(&grouper->pool, group->n, bytes);
     }

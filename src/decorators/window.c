@@ -197,21 +197,21 @@ static int note_bad(held_sample *one)
 
 static void count_bytes(window_reader *window, held_sample *one)
 {
-    int64_t bytes = (int64_t)(sizeof(*one) + one->sample.buffer_size);
-    atomic_fetch_add_explicit(&window->grouper.pool.bytes, bytes - one->bytes,
+    leat__group_pool *pool = &window->grouper.pool;
+    int64_t bytes = (int64_t)(sizeof(*one) - sizeof(one->sample)) +
+                    leat__group_pool_measure(pool, &one->sample);
+    atomic_fetch_add_explicit(&pool->bytes, bytes - one->bytes,
                               memory_order_relaxed);
     one->bytes = bytes;
 }
 
 static int complete(window_reader *window, held_sample *one)
 {
-    leat_sample *sample = &one->sample;
-    int got, status;
-    status = leat_reader_materialize(upstream_of(window), &sample, 1, &got);
-    if (status == LEAT_EDATA)
-        status = note_bad(one);
+    int got;
+    leat_sample *only[] = {&one->sample};
+    int status = leat_reader_materialize(upstream_of(window), only, 1, &got);
     count_bytes(window, one);
-    return status;
+    return status == LEAT_EDATA ? note_bad(one) : status;
 }
 
 /* Holds up to `n` samples more. */
