@@ -445,13 +445,16 @@ static void send_and_await(int pipe, const char *bytes)
 
 START_TEST(cancel_wakes_a_caller_that_waits_at_a_pipe)
 {
+    static const char *const texts[] = {
+        "text:%s | cache:1k | share",
+        "files:%s | interleave:(text:{}) | share"};
     char directory[] = "/tmp/leat-test-XXXXXX", path[64], text[96];
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/pipe", directory);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     int pipe = open(path, O_RDWR);
     ck_assert_int_ge(pipe, 0);
-    snprintf(text, sizeof(text), "text:%s | cache:1k | share", path);
+    snprintf(text, sizeof(text), texts[_i], path);
     caller reads = {.reader = open_text(text)};
     pthread_create(&reads.id, NULL, read_one, &reads);
     send_and_await(pipe, "no end of a line");
@@ -650,7 +653,8 @@ int main(void)
     tcase_add_test(tcase, deferred_samples_are_completed_by_whoever_got_them);
     tcase_add_test(tcase, a_callback_is_opened_and_closed_once);
     tcase_add_test(tcase, cancel_wakes_one_caller_and_leaves_the_others);
-    tcase_add_test(tcase, cancel_wakes_a_caller_that_waits_at_a_pipe);
+    tcase_add_loop_test(tcase, cancel_wakes_a_caller_that_waits_at_a_pipe, 0,
+                        2);
     tcase_add_test(tcase, all_callers_of_an_empty_queue_are_woken);
     tcase_add_test(tcase, two_layers_share_one_by_name);
     tcase_add_test(tcase, ranks_and_allocators_are_refused);
