@@ -194,14 +194,17 @@ static int set_shape(random_reader *random, const leat_args *args)
     leat_field_spec *spec = &random->spec;
     const char *text = leat_args_get(args, "shape");
     spec->ndim = leat__shape_parse(text, strlen(text), spec->shape);
-    if (!leat__shape_bytes(spec->ndim, spec->shape, 1, &random->elements) ||
-        random->elements == 0)
+    bool is_shape = spec->ndim >= 0;
+    for (int i = 0; i < spec->ndim; i++)
+        is_shape = is_shape && spec->shape[i] > 0;
+    if (!is_shape)
         return leat_error(LEAT_EINVAL,
                           "random: shape: expected up to %d dimensions of 1 or "
                           "more, such as 3x32x32, or scalar, found '%s'",
                           LEAT_MAX_DIMS, text);
     /* Blocks are numbered by 32 bits. */
-    if (random->elements > (size_t)UINT32_MAX ||
+    if (!leat__shape_bytes(spec->ndim, spec->shape, 1, &random->elements) ||
+        random->elements > (size_t)UINT32_MAX ||
         leat__multiply(random->elements, leat_dtype_size(spec->dtype),
                        &random->bytes))
         return leat_error(LEAT_EINVAL,

@@ -255,6 +255,22 @@ START_TEST(what_a_type_does_not_hold_is_refused)
 }
 END_TEST
 
+/* Of a product beyond 64 bits, too. */
+START_TEST(too_many_elements_are_told_from_what_is_no_shape)
+{
+    static const char *const bad[] = {"random:1,shape=65536x65536",
+                                      "random:1,shape=65536x65536x65536x65536"};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, bad[i]), LEAT_OK);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EINVAL);
+        ck_assert_str_eq(leat_last_error(), "random: shape: expected at most "
+                                            "4294967295 elements");
+        leat_pipeline_unref(pipeline);
+        pipeline = NULL;
+    }
+}
+END_TEST
+
 START_TEST(text_and_code_make_equal_pipelines)
 {
     leat_random_options options = LEAT_RANDOM_OPTIONS_INIT;
@@ -423,6 +439,7 @@ int main(void)
     tcase_add_test(tcase, elements_are_independent);
     tcase_add_test(tcase, constants_are_random_numbers_of_one_value);
     tcase_add_test(tcase, what_a_type_does_not_hold_is_refused);
+    tcase_add_test(tcase, too_many_elements_are_told_from_what_is_no_shape);
     tcase_add_test(tcase, bytes_are_those_of_the_choices);
     tcase_add_test(tcase, no_float_is_rounded_to_the_end);
     tcase_add_test(tcase, the_greatest_bounds_of_a_type_are_held);
