@@ -1,10 +1,11 @@
 /*
  * DESIGN
  *
- * `lock` protects the function and its user, and is released before the
- * function is called, so the function may log or set another one. `limit` is
- * read without the lock: where logging is off a line costs one load. A forked
- * child resets the lock.
+ * `lock` protects the listener, and is released before its function is called,
+ * which may log or set another one. Its level is read without the lock: where
+ * logging is off a line costs two loads. A forked child resets the lock, so a
+ * listener is written beside the current one, and then takes its place by one
+ * store.
  */
 #include "base/log.h"
 #include "base/ascii.h"
@@ -20,9 +21,12 @@
 #define LINE_MAX 512
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static leat_log_function *listener; /* protected by lock */
-static void *listener_user;         /* protected by lock */
-static atomic_int limit; /* LEAT_LOG_NONE while there is no function */
+static struct {
+    leat_log_function *function; /* protected by lock */
+    void *user;                  /* protected by lock */
+    atomic_int limit;            /* LEAT_LOG_NONE while there is no function */
+} listeners[2];
+static atomic_int current; /* which of the two; written under lock */
 
 static const char *const names[] = {"none", "error", "warning", "info",
                                     "debug"};
@@ -57,9 +61,11 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
     int now = wanted < 0 ? (int)level : wanted;
     leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
-    listener = function;
-    listener_user = user;
-    atomic_store(&limit, function ? now : LEAT_LOG_NONE);
+    int next = !atomic_load(&current);
+    listeners[next].function = function;
+    listeners[next].user = user;
+    atomic_store(&listeners[next].limit, function ? now : LEAT_LOG_NONE);
+    atomic_store(&current, next);
     pthread_mutex_unlock(&lock);
     if (wanted < 0)
         report_invalid_level(function, user, text, level);
@@ -67,7 +73,9 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
 
 bool leat__log_is_enabled(leat_log_level level)
 {
-    return (int)level <= atomic_load_explicit(&limit, memory_order_relaxed);
+    int now = atomic_load_explicit(&current, memory_order_relaxed);
+    return (int)level <=
+           atomic_load_explicit(&listeners[now].limit, memory_order_relaxed);
 }
 
 __attribute__((format(printf, 2, 0))) static void
@@ -76,8 +84,9 @@ log_list(leat_log_level level, const char *format, va_list list)
     char line[LINE_MAX];
     vsnprintf(line, sizeof(line), format, list);
     pthread_mutex_lock(&lock);
-    leat_log_function *function = listener;
-    void *user = listener_user;
+    int now = atomic_load(&current);
+    leat_log_function *function = listeners[now].function;
+    void *user = listeners[now].user;
     pthread_mutex_unlock(&lock);
     if (function)
         function(user, level, line);

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/thread.h"
+#include "support/fork_steps.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The last line heard, and how many. */
 typedef struct ear {
@@ -154,6 +156,53 @@ START_TEST(a_reader_of_others_logs_too)
 }
 END_TEST
 
+#if HAS_FORK_STEPS
+
+static ear first, second;
+
+/* Each listener has an ear of its own. */
+static void hear_first(void *user, leat_log_level level, const char *line)
+{
+    if (user != &first || level != LEAT_LOG_WARNING)
+        _exit(1);
+    hear(user, level, line);
+}
+
+static void hear_second(void *user, leat_log_level level, const char *line)
+{
+    if (user != &second)
+        _exit(2);
+    hear(user, level, line);
+}
+
+static void set_first(void)
+{
+    leat_log_set(hear_first, &first, LEAT_LOG_WARNING);
+}
+
+static void set_second(void)
+{
+    leat_log_set(hear_second, &second, LEAT_LOG_INFO);
+}
+
+static void speak(void)
+{
+    leat__log(LEAT_LOG_WARNING, "a warning");
+    leat__log(LEAT_LOG_INFO, "a line");
+    if (first.lines + second.lines != (first.lines ? 1 : 2))
+        _exit(3);
+}
+
+START_TEST(a_child_has_the_listener_of_before_or_after)
+{
+    set_first();
+    ck_assert_int_gt(fork_at_each_step(set_second, speak), 0);
+    ck_assert_int_gt(fork_at_each_step(set_first, speak), 0);
+}
+END_TEST
+
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -168,5 +217,8 @@ int main(void)
     tcase_add_test(tcase, a_line_that_is_too_long_is_cut);
     tcase_add_test(tcase, threads_talk_while_the_listener_changes);
     tcase_add_test(tcase, a_reader_of_others_logs_too);
+#if HAS_FORK_STEPS
+    tcase_add_test(tcase, a_child_has_the_listener_of_before_or_after);
+#endif
     return suite_run(suite);
 }
