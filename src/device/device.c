@@ -16,6 +16,7 @@
 #include "base/thread.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,14 +35,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define CUDA_HINT ""
 static const leat_device_ops *types[TYPES_MAX] = {&leat__cpu_device_ops,
                                                   &leat__cuda_device_ops};
-static int ntypes = 2;
+static atomic_int ntypes = 2;
 #else
 #define CUDA_HINT " (this build of leat is for the CPU alone)"
 static const leat_device_ops *types[TYPES_MAX] = {&leat__cpu_device_ops};
-static int ntypes = 1;
+static atomic_int ntypes = 1;
 #endif
 static leat_device *devices[DEVICES_MAX];
-static int ndevices;
+static atomic_int ndevices;
 
 static const leat_device_ops *find_type_locked(const char *name, size_t size)
 {
@@ -61,7 +62,8 @@ static int add_locked(const leat_device_ops *ops)
     if (ntypes == TYPES_MAX)
         return leat_error(LEAT_EINVAL, "%d devices are registered already",
                           TYPES_MAX);
-    types[ntypes++] = ops;
+    types[ntypes] = ops;
+    ntypes++;
     return LEAT_OK;
 }
 
@@ -132,6 +134,7 @@ int leat_device_register(const leat_device_ops *ops)
             "invalid device name \"%s\": expected 1 to %d letters, "
             "no colon",
             ops->name, NAME_MAX_SIZE);
+    leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
     status = add_locked(ops);
     pthread_mutex_unlock(&lock);
@@ -208,7 +211,8 @@ static int find_locked(leat_device **out, const char *name)
                           "device \"%s\": open returned no device", name);
     device->ops = type;
     snprintf(device->name, sizeof(device->name), "%s", full);
-    devices[ndevices++] = device;
+    devices[ndevices] = device;
+    ndevices++;
     *out = device;
     return LEAT_OK;
 }

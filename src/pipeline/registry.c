@@ -13,6 +13,7 @@
 #include "pipeline/reader_table.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Protected by lock: the registered types. */
 static const leat_reader_type *types[TYPES_MAX];
-static int ntypes;
+static atomic_int ntypes; /* a child sees no entry that is not written */
 
 /* Built-in types come first; NULL after the last. */
 static const leat_reader_type *type_at(int i)
@@ -74,7 +75,8 @@ static int add_locked(const leat_reader_type *type)
     if (ntypes == TYPES_MAX)
         return leat_error(LEAT_EINVAL, "%d readers are registered already",
                           TYPES_MAX);
-    types[ntypes++] = type;
+    types[ntypes] = type;
+    ntypes++;
     return LEAT_OK;
 }
 
@@ -89,6 +91,7 @@ int leat_reader_register(const leat_reader_type *type)
             "invalid reader name \"%s\": expected 1 to %d letters, "
             "digits or _",
             type->name, NAME_MAX_SIZE);
+    leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
     status = add_locked(type);
     pthread_mutex_unlock(&lock);

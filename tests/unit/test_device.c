@@ -1,5 +1,7 @@
 /* Finding and adding devices. */
 #include "base/error.h"
+#include "device/device.h"
+#include "support/fork_steps.h"
 #include "support/late_device.h"
 #include "support/suite.h"
 
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static leat_device *device;
 static const leat_device_ops *ops;
@@ -160,6 +163,34 @@ START_TEST(a_name_that_find_could_not_tell_apart_is_refused)
 }
 END_TEST
 
+#if HAS_FORK_STEPS
+
+static leat_device_ops first_ops;
+
+static void register_first(void)
+{
+    (void)leat_device_register(&first_ops);
+}
+
+static void look_for_devices(void)
+{
+    leat_device *found = NULL;
+    if (leat_device_find(&found, "unknown") != LEAT_EINVAL ||
+        leat_device_find(&found, "cpu"))
+        _exit(1);
+}
+
+/* Nothing has found or registered a device in this process before. */
+START_TEST(a_child_finds_devices_amid_a_first_registration)
+{
+    first_ops = leat__cpu_device_ops;
+    first_ops.name = "first";
+    ck_assert_int_gt(fork_at_each_step(register_first, look_for_devices), 0);
+}
+END_TEST
+
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("device");
@@ -177,5 +208,10 @@ int main(void)
                    a_table_that_lacks_an_operation_is_refused_by_its_name);
     tcase_add_test(tcase, a_table_without_its_size_is_refused);
     tcase_add_test(tcase, a_name_that_find_could_not_tell_apart_is_refused);
+#if HAS_FORK_STEPS
+    tcase = tcase_create("device_fork");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_child_finds_devices_amid_a_first_registration);
+#endif
     return suite_run(suite);
 }

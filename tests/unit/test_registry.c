@@ -1,12 +1,14 @@
 #include "base/thread.h"
 #include "pipeline/reader_table.h"
 #include "pipeline/registry.h"
+#include "support/fork_steps.h"
 #include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int open_nothing(const leat_open *open, leat_reader **out)
 {
@@ -158,6 +160,35 @@ START_TEST(threads_register_and_find_at_once)
 }
 END_TEST
 
+#if HAS_FORK_STEPS
+
+static leat_reader_type before_fork, after_fork;
+
+static void register_one(void)
+{
+    (void)leat_reader_register(&before_fork);
+}
+
+/* A reader is found that a child registers, whatever the parent was doing. */
+static void register_another(void)
+{
+    const leat_reader_type *found = NULL;
+    if (leat_reader_register(&after_fork) ||
+        leat__registry_find(&found, "after_fork") || found != &after_fork)
+        _exit(1);
+}
+
+/* Nothing has found or registered a reader in this process before. */
+START_TEST(a_child_registers_amid_a_first_registration)
+{
+    before_fork = type_of("before_fork");
+    after_fork = type_of("after_fork");
+    ck_assert_int_gt(fork_at_each_step(register_one, register_another), 0);
+}
+END_TEST
+
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("registry");
@@ -171,5 +202,8 @@ int main(void)
     tcase_add_test(tcase, a_type_without_its_parts_is_refused);
     tcase_add_test(tcase, the_registry_fills_up_with_an_error);
     tcase_add_test(tcase, threads_register_and_find_at_once);
+#if HAS_FORK_STEPS
+    tcase_add_test(tcase, a_child_registers_amid_a_first_registration);
+#endif
     return suite_run(suite);
 }
