@@ -5,11 +5,15 @@
  * NVTX is headers alone. The first call looks for a tool, which an environment
  * variable names; where none is attached the domain is NULL, and all that comes
  * later is a look at it.
+ *
+ * In a child that is forked amid that call NVTX waits for its parent's thread
+ * for ever, and `once` begins again: such a child traces nothing.
  */
 #include "base/trace.h"
 
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,9 +34,13 @@ static nvtxStringHandle_t registered[LEAT__SPANS];
 
 static void open_domain(void)
 {
-    domain = nvtxDomainCreateA("leat");
-    for (int i = 0; domain && i < LEAT__SPANS; i++)
-        registered[i] = nvtxDomainRegisterStringA(domain, names[i]);
+    static atomic_bool has_begun;
+    if (atomic_exchange(&has_begun, true))
+        return;
+    nvtxDomainHandle_t own = nvtxDomainCreateA("leat");
+    for (int i = 0; own && i < LEAT__SPANS; i++)
+        registered[i] = nvtxDomainRegisterStringA(own, names[i]);
+    domain = own;
 }
 
 static bool is_heard(void)

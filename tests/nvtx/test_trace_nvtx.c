@@ -2,12 +2,14 @@
  * What a profiler hears of a layer's work through NVTX's own loader: over the
  * double of the CUDA runtime, so that batches are uploaded and transformed.
  */
+#include "support/child.h"
 #include "support/layer_fixture.h"
 #include "support/timed_readers.h"
 
 #include <check.h>
 #include <cuda_double.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +89,44 @@ START_TEST(a_tool_that_is_not_there_is_no_error)
 }
 END_TEST
 
+static int forks;
+
+static void read_a_sample(void *unused)
+{
+    (void)unused;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    child_check(leat_pipeline_parse(&pipeline, "range:3 | take:2") == LEAT_OK);
+    child_check(leat_pipeline_open(pipeline, &reader) == LEAT_OK);
+    child_check(leat_reader_next(reader, &sample) == LEAT_OK);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+static void fork_a_child(void)
+{
+    child_run_amid_threads(read_a_sample, NULL);
+    forks++;
+}
+
+START_TEST(a_child_that_is_forked_while_nvtx_begins_reads)
+{
+    char address[32];
+    void (*function)(void) = fork_a_child;
+    void *pointer;
+    memcpy(&pointer, &function, sizeof(pointer));
+    snprintf(address, sizeof(address), "%p", pointer);
+    setenv("NVTX_INJECTION64_PATH", LEAT_INJECTION, 1);
+    setenv("LEAT_INJECTION_CALLS", address, 1);
+    run_a_layer(0);
+    ck_assert_int_eq(forks, 1);
+    ck_assert_int_eq(count("has_domain", "leat"), 1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("nvtx");
@@ -94,6 +134,7 @@ int main(void)
                         0, 2);
     tcase_add_loop_test(tcase, without_a_tool_nothing_is_loaded, 0, 2);
     tcase_add_loop_test(tcase, a_tool_that_is_not_there_is_no_error, 0, 2);
+    tcase_add_test(tcase, a_child_that_is_forked_while_nvtx_begins_reads);
     Suite *suite = suite_create("trace_nvtx");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
