@@ -32,6 +32,7 @@ extern "C" {
  * pthread_cancel(). No call of a layer is a cancellation point: a thread that
  * is cancelled in a call finishes the call first, and ends at its next
  * cancellation point. leat_data_layer_cancel wakes it if the call waits.
+ * Other calls of leat's that read or write files may be: see leat/reader.h.
  * Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) of a thread in a call
  * of leat's is forbidden.
  *
