@@ -9,12 +9,18 @@
 #include "support/watchdog.h"
 
 #include <leat.h>
+#include <leat/datum.h>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { SECONDS = 60, RECORDS = 200, COMMITS_MAX = 3, CALLS_MAX = 1000 };
+
+enum { IMAGE = 100 };
 
 static char directory[FIXTURE_PATH];
 static pid_t writer;
@@ -112,6 +118,135 @@ static void overtake_at_each(fault_call call)
     }
     ck_assert_int_gt(n, 1);
 }
+
+/* By their values: pages of an earlier transaction have others. */
+static void read_records(const char *path)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    int status, n = 0;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, path, NULL), LEAT_OK);
+    ck_assert_msg(!leat_pipeline_open(pipeline, &reader), "%s",
+                  leat_last_error());
+    for (; !(status = leat_reader_next(reader, &sample)); n++) {
+        ck_assert_int_eq(sample.field[0].bytes, IMAGE);
+        ck_assert_int_eq(((const unsigned char *)sample.field[0].data)[0],
+                         n % 256);
+    }
+    ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(n % RECORDS, 0);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+static void make_image(int number, fixture_record *out)
+{
+    unsigned char pixels[IMAGE];
+    memset(pixels, number, sizeof(pixels));
+    leat_datum datum = {.channels = 1, .height = 1, .width = IMAGE};
+    datum.data = pixels;
+    datum.data_size = sizeof(pixels);
+    out->key_size = (size_t)sprintf(out->key, "%08d", number);
+    out->value_size = leat_datum_write(&datum, out->value);
+}
+
+static char merged[FIXTURE_PATH + 16];
+static int copies[2], copied[2]; /* orders and answers of its writer */
+
+/* The file is copied when its first writer opens it, on order. */
+static void copy_on_order(void)
+{
+    unsigned char n;
+    close(copies[1]);
+    if (read(copies[0], &n, 1) != 1)
+        _exit(0);
+    MDB_env *env = fixture_env(merged, 0);
+    for (int i = 1; i <= COMMITS_MAX; i++)
+        fixture_put(env, make_image, i * RECORDS, (i + 1) * RECORDS, 0);
+    mdb_env_close(env);
+    _exit(write(copied[1], &n, 1) != 1);
+}
+
+/* Without waiting for it where it waits for the lock file, which is locked. */
+static void order_copy(void)
+{
+    enum { PATIENCE_MS = 100 };
+    unsigned char n = 1;
+    struct pollfd answer = {.fd = copied[0], .events = POLLIN};
+    fault_disarm();
+    ck_assert_int_eq(write(copies[1], &n, 1), 1);
+    ck_assert_int_ge(poll(&answer, 1, PATIENCE_MS), 0);
+}
+
+/* Whether there are as many calls. */
+static bool copy_at(fault_call call, int64_t n, const char *place)
+{
+    int result;
+    char options[8 * FIXTURE_PATH];
+    snprintf(options, sizeof(options),
+             "lowerdir=%s/lower,upperdir=%s/%lld,workdir=%s/work", place, place,
+             (long long)n, place);
+    ck_assert_int_eq(mount("overlay", merged, "overlay", 0, options), 0);
+    ck_assert_int_eq(pipe(copies), 0);
+    ck_assert_int_eq(pipe(copied), 0);
+    pid_t child = fork();
+    if (!child)
+        copy_on_order();
+    close(copies[0]);
+    int64_t before = fault_count(call);
+    fault_arm(call, n, FAULT_ACT, 0);
+    read_records(merged);
+    fault_disarm();
+    bool is_called = fault_count(call) - before > n;
+    close(copies[1]);
+    close(copied[0]);
+    close(copied[1]);
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(result, 0);
+    ck_assert_int_eq(umount(merged), 0);
+    return is_called;
+}
+
+/* As in a container's image: the first write copies the file to another layer,
+   of which what was opened before shows nothing in a map. */
+START_TEST(an_overlay_may_copy_a_database_while_it_is_opened)
+{
+    static const fault_call calls[] = {FAULT_STAT, FAULT_PREAD, FAULT_MAP,
+                                       FAULT_LOCK};
+    char place[FIXTURE_PATH], path[4 * FIXTURE_PATH];
+    fixture_directory(place);
+    snprintf(path, sizeof(path), "%s/lower", place);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    fixture_write(path, make_image, RECORDS);
+    snprintf(path, sizeof(path), "%s/work", place);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    snprintf(merged, sizeof(merged), "%s/merged", place);
+    ck_assert_int_eq(mkdir(merged, 0755), 0);
+    snprintf(path, sizeof(path), "lowerdir=%s/lower:%s", place, directory);
+    if (mount("overlay", merged, "overlay", 0, path)) {
+        printf("skipped: cannot mount an overlay: %s\n", strerror(errno));
+        fixture_remove(place);
+        return;
+    }
+    ck_assert_int_eq(umount(merged), 0);
+    fault_act(order_copy);
+    for (int i = 0; i < 4; i++)
+        for (int64_t n = 0;; n++) {
+            snprintf(path, sizeof(path), "%s/%lld", place, (long long)n);
+            ck_assert_int_eq(mkdir(path, 0755), 0);
+            bool is_called = copy_at(calls[i], n, place);
+            fixture_remove(path);
+            ck_assert_int_lt(n, CALLS_MAX);
+            if (!is_called)
+                break;
+        }
+    fixture_remove(place);
+}
+END_TEST
 
 START_TEST(a_database_may_grow_while_it_is_opened)
 {
@@ -288,6 +423,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_fault_that_is_gone_when_it_is_looked_at_again_is_none);
     tcase_add_test(tcase, a_read_that_was_interrupted_is_begun_again);
+    tcase_add_test(tcase, an_overlay_may_copy_a_database_while_it_is_opened);
     tcase_add_test(tcase, a_writer_who_is_always_faster_is_an_error_in_the_end);
     tcase_add_test(tcase, damage_that_stays_is_told_at_the_second_look);
     tcase_set_timeout(tcase, 2 * SECONDS);

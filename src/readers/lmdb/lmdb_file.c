@@ -8,11 +8,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
 
 /* How often a writer may commit between reading and checking. */
 #define TRIES_MAX 1000
@@ -160,11 +165,11 @@ static int check_end(const leat__lmdb_file *file, leat__lmdb_meta *meta,
 {
     if (meta->last_page < size / meta->page_size)
         return LEAT_OK;
-    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
-    if (base == MAP_FAILED)
-        return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
-                                  file->data, size);
-    int status = leat__lmdb_freelist_cut(meta, file->data, base, size);
+    void *base;
+    int status = leat__lmdb_file_map(file, meta, size, &base);
+    if (status)
+        return status;
+    status = leat__lmdb_freelist_cut(meta, file->data, base, size);
     munmap(base, size);
     return status;
 }
@@ -323,6 +328,53 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
         done += (size_t)n;
     }
     return leat__lmdb_meta_parse(out, file->data, number, bytes);
+}
+
+/* Whether the map has that transaction, or a later one. The first pages may be
+ * missing from it, which a plain access would answer by a signal. */
+static bool shows(void *base, size_t size, const leat__lmdb_meta *meta)
+{
+    const unsigned char *second = (unsigned char *)base + meta->page_size;
+    if (size < 2 * meta->page_size)
+        return true;
+    if (madvise(base, 2 * meta->page_size, MADV_POPULATE_READ) &&
+        errno == EFAULT)
+        return false;
+    return leat__lmdb_meta_txnid(base) >= meta->txnid ||
+           leat__lmdb_meta_txnid(second) >= meta->txnid;
+}
+
+/* Its number stays. */
+static int renew(const leat__lmdb_file *file)
+{
+    char self[32];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
+    int fd = leat__file_open(self, 0);
+    int code = fd < 0 || dup3(fd, file->fd, O_CLOEXEC) < 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd); /* read-only: nothing can be lost */
+    return code ? leat__error_system(code, "%s: cannot be opened again",
+                                     file->data)
+                : LEAT_OK;
+}
+
+int leat__lmdb_file_map(const leat__lmdb_file *file,
+                        const leat__lmdb_meta *meta, size_t size, void **out)
+{
+    for (bool is_renewed = false;; is_renewed = true) {
+        void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+        if (base == MAP_FAILED)
+            return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
+                                      file->data, size);
+        if (is_renewed || shows(base, size, meta)) {
+            *out = base;
+            return LEAT_OK;
+        }
+        munmap(base, size);
+        int status = renew(file);
+        if (status)
+            return status;
+    }
 }
 
 bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file)

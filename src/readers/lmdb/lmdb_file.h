@@ -46,6 +46,16 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
                          size_t page_size, leat__lmdb_meta *out);
 
 /*
+ * Maps the first `size` bytes, for the transaction of a meta page that was read
+ * of the file. An overlay file system copies a file to another layer at the
+ * first write to it: what is mapped by a descriptor from before is the file as
+ * it was, while reads and the size are of the copy. The descriptor is then
+ * renewed, and the copy mapped.
+ */
+int leat__lmdb_file_map(const leat__lmdb_file *file,
+                        const leat__lmdb_meta *meta, size_t size, void **out);
+
+/*
  * Whether there is no lock file and this process can create none. The mode of
  * the directory does not tell: it binds neither the superuser nor his writers,
  * from which only a reader slot protects the pages.

@@ -130,8 +130,13 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
     out->free_root = leat__lmdb_load64(free_db + 40);
     out->last_page = leat__lmdb_load64(bytes + 136);
     out->last_promised = out->last_page;
-    out->txnid = leat__lmdb_load64(bytes + 144);
+    out->txnid = leat__lmdb_meta_txnid(bytes);
     return LEAT_OK;
+}
+
+uint64_t leat__lmdb_meta_txnid(const unsigned char bytes[LEAT__LMDB_META_BYTES])
+{
+    return leat__lmdb_load64(bytes + 144);
 }
 
 int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,

@@ -61,6 +61,10 @@ int leat__lmdb_meta_check_page(
 int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
                           const unsigned char bytes[LEAT__LMDB_META_BYTES]);
 
+/* Which transaction wrote the meta page, of its bytes. */
+uint64_t
+leat__lmdb_meta_txnid(const unsigned char bytes[LEAT__LMDB_META_BYTES]);
+
 /* Checks the tree that the meta page describes against the file's size. */
 int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
                           size_t size);

@@ -97,10 +97,10 @@ static int map_pages(leat__lmdb_environment *environment, uint64_t id,
         return status;
     if (meta.last_page < size / meta.page_size)
         size = (size_t)(meta.last_page + 1) * meta.page_size;
-    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
-    if (base == MAP_FAILED)
-        return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
-                                  file->data, size);
+    void *base;
+    status = leat__lmdb_file_map(file, &meta, size, &base);
+    if (status)
+        return status;
     status = leat__lmdb_freelist_cut(&meta, file->data, base, size);
     if (!status)
         status = leat__lmdb_map_init(out, file->data, base, size, &meta);
