@@ -194,7 +194,10 @@ static int open_leased(int directory, const char *path, int flags)
 
 int leat__file_open_at(int directory, const char *name, int flags)
 {
-    int fd = openat(directory, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd;
+    do
+        fd = openat(directory, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
     return fd < 0 && errno == EWOULDBLOCK ? open_leased(directory, name, flags)
                                           : fd;
 }

@@ -371,6 +371,21 @@ START_TEST(a_read_that_was_interrupted_is_begun_again)
 }
 END_TEST
 
+/* As where an overlay file system copies a file that is opened to be written
+   to. Looking at the system may fail, too, and is no part of it. */
+START_TEST(an_open_that_was_interrupted_is_begun_again)
+{
+    bool is_called = true;
+    for (int64_t n = 0; is_called; n++) {
+        int64_t before = fault_count(FAULT_OPEN);
+        fault_arm(FAULT_OPEN, n, EINTR, 0);
+        read_all();
+        fault_disarm();
+        is_called = fault_count(FAULT_OPEN) - before > n;
+    }
+}
+END_TEST
+
 /* Each time another one, and never two in a row. */
 static void tear(void)
 {
@@ -423,6 +438,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_fault_that_is_gone_when_it_is_looked_at_again_is_none);
     tcase_add_test(tcase, a_read_that_was_interrupted_is_begun_again);
+    tcase_add_test(tcase, an_open_that_was_interrupted_is_begun_again);
     tcase_add_test(tcase, an_overlay_may_copy_a_database_while_it_is_opened);
     tcase_add_test(tcase, a_writer_who_is_always_faster_is_an_error_in_the_end);
     tcase_add_test(tcase, damage_that_stays_is_told_at_the_second_look);

@@ -114,7 +114,7 @@ static int open_or_create(const char *path, bool *is_new)
         *is_new = fd < 0 && errno == ENOENT;
         if (*is_new)
             fd = open(path, flags | O_CREAT | O_EXCL, 0664);
-    } while (fd < 0 && errno == EEXIST && --tries > 0);
+    } while (fd < 0 && (errno == EEXIST || errno == EINTR) && --tries > 0);
     return fd;
 }
 
