@@ -306,6 +306,50 @@ static void *cancel_later(void *argument)
     return NULL;
 }
 
+enum { PACKETS = 100, PACKET = 4096 };
+
+static void *write_packets(void *end)
+{
+    unsigned char packet[PACKET];
+    int fd = *(int *)end;
+    for (int i = 0; i < PACKETS; i++) {
+        memset(packet, i, sizeof(packet));
+        ck_assert_int_eq(write(fd, packet, sizeof(packet)), PACKET);
+    }
+    close(fd);
+    return NULL;
+}
+
+/* Of each packet the pipe drops what a read has no room for. */
+START_TEST(a_pipe_of_packets_loses_none)
+{
+    int ends[2];
+    pthread_t writer;
+    leat__byte_stream stream;
+    size_t n = 0, step = (size_t)_i;
+    ck_assert_int_eq(pipe2(ends, O_DIRECT | O_CLOEXEC), 0);
+    snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+    leat__byte_stream_init(&stream, LIMIT, NULL);
+    ck_assert_int_eq(
+        leat__byte_stream_open(&stream, path, LEAT__COMPRESSION_AUTO), 0);
+    pthread_create(&writer, NULL, write_packets, &ends[1]);
+    for (;;) {
+        ck_assert_int_eq(leat__byte_stream_need(&stream, step), 0);
+        size_t some = stream.left < step ? stream.left : step;
+        for (size_t i = 0; i < some; i++, n++)
+            ck_assert_uint_eq(stream.next[i], n / PACKET);
+        if (some == 0)
+            break;
+        leat__byte_stream_consume(&stream, some);
+    }
+    pthread_join(writer, NULL);
+    ck_assert_uint_eq(n, (size_t)PACKETS * PACKET);
+    leat__byte_stream_finish(&stream);
+    close(ends[0]);
+    snprintf(path, sizeof(path), "%s/file", folder);
+}
+END_TEST
+
 START_TEST(cancel_wakes_a_read_of_a_pipe)
 {
     ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -537,6 +581,7 @@ int main(void)
     tcase_add_test(tests, a_bomb_takes_no_more_than_the_window);
     tcase_add_loop_test(tests, reads_and_skips_agree_with_windows, 0, 3);
     tcase_add_test(tests, a_named_pipe_is_waited_for);
+    tcase_add_loop_test(tests, a_pipe_of_packets_loses_none, 129999, 130002);
     tcase_add_test(tests, cancel_wakes_a_read_of_a_pipe);
     tcase_add_test(
         tests, cancel_ends_the_wait_for_a_regular_file_that_has_nothing_yet);

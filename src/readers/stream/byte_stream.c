@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "readers/stream/inflater.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* The window at first; more than one read of a pipe gives. */
@@ -14,11 +15,16 @@
 /* Room that a window at its limit has for bytes after those asked for. */
 #define AHEAD ((size_t)64 << 10)
 
+/* Room behind the window. A pipe of packets (O_DIRECT) loses what a read has no
+ * room for. */
+#define PACKET ((size_t)PIPE_BUF)
+
 void leat__byte_stream_init(leat__byte_stream *stream, size_t limit,
                             leat_reader *reader)
 {
     memset(stream, 0, sizeof(*stream));
-    stream->limit = limit > SIZE_MAX - AHEAD ? SIZE_MAX : limit + AHEAD;
+    stream->limit =
+        limit > SIZE_MAX - AHEAD - PACKET ? SIZE_MAX - PACKET : limit + AHEAD;
     stream->ended = true;
     atomic_init(&stream->memory, 0);
     leat__byte_source_init(&stream->source, reader);
@@ -48,7 +54,7 @@ void leat__byte_stream_close(leat__byte_stream *stream)
 
 static void count_memory(leat__byte_stream *stream)
 {
-    size_t bytes = stream->capacity;
+    size_t bytes = stream->capacity ? stream->capacity + PACKET : 0;
     if (stream->inflater)
         bytes += leat__inflater_memory();
     atomic_store_explicit(&stream->memory, bytes, memory_order_relaxed);
@@ -170,7 +176,7 @@ static int grow(leat__byte_stream *stream, size_t want)
         return LEAT_OK;
     while (size < want)
         size = size < stream->limit / 2 ? size * 2 : stream->limit;
-    unsigned char *window = leat__alloc(size);
+    unsigned char *window = leat__alloc(size + PACKET);
     if (!window)
         return LEAT_ENOMEM;
     if (stream->left > 0)
@@ -206,7 +212,7 @@ int leat__byte_stream_fill(leat__byte_stream *stream, size_t want)
         size_t got = 0;
         status = read_on(stream, stream->offset + (int64_t)stream->left,
                          stream->window + stream->left,
-                         stream->capacity - stream->left, &got);
+                         stream->capacity + PACKET - stream->left, &got);
         stream->left += got;
         stream->ended = !status && got == 0;
     }
