@@ -8,6 +8,7 @@
 #include "lmdb_fixture.h"
 #include "readers/lmdb/lmdb_environment.h"
 #include "readers/lmdb/lmdb_snapshot.h"
+#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <leat/lmdb_check.h>
@@ -229,6 +230,34 @@ START_TEST(a_call_that_fails_is_an_error_and_leaves_nothing)
 }
 END_TEST
 
+/* In another process: as one that has it open by its file (MDB_NOSUBDIR). */
+static void hold_file(const char *data)
+{
+    MDB_env *env = fixture_env(data, MDB_NOSUBDIR);
+    (void)env;
+}
+
+/* Whoever could not look does not read beside a writer who sees him not. */
+START_TEST(a_lock_file_of_others_is_found_or_not_looked_for)
+{
+    static const int shortages[] = {EMFILE, ENFILE, ENOMEM};
+    other_process other = other_process_start(hold_file, path);
+    int is_reached = 1;
+    for (int n = 0; is_reached; n++) {
+        ck_assert_int_lt(n, CALLS_MAX);
+        fault_arm(FAULT_OPEN, n, shortages[_i], 1);
+        int status = open_environment();
+        is_reached = fault_disarm();
+        ck_assert_int_eq(status, is_reached && shortages[_i] == ENOMEM
+                                     ? LEAT_ENOMEM
+                                     : LEAT_EIO);
+    }
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "another program uses"));
+    other_process_stop(&other);
+    ck_assert_int_eq(open_environment(), LEAT_OK);
+}
+END_TEST
+
 START_TEST(memory_that_is_short_is_an_error_of_memory)
 {
     int (*open)(void) = openings[_i].open;
@@ -379,6 +408,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_loop_test(tcase, a_lock_file_of_others_is_found_or_not_looked_for,
+                        0, 3);
     tcase_add_loop_test(
         tcase,
         a_lock_file_that_cannot_be_opened_is_done_without_for_some_reasons, 0,

@@ -109,13 +109,14 @@ static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
 
 /* Whether another process uses the lock file at `path`, and it is not `lock`,
  * which would be at file->lock. */
-static bool is_used_apart(const char *path, const leat__lmdb_file *file,
-                          const leat__lmdb_lock *lock)
+static int find_user_apart(const char *path, const leat__lmdb_file *file,
+                           const leat__lmdb_lock *lock, bool *out)
 {
+    *out = false;
     if (strcmp(path, file->lock) == 0 || access(path, F_OK) != 0 ||
         (lock && leat__lmdb_lock_is_at(lock, path)))
-        return false;
-    return leat__lmdb_lock_is_used(path);
+        return LEAT_OK;
+    return leat__lmdb_lock_find_user(path, out);
 }
 
 /* A writer that uses another lock file than `lock` sees no reader that uses
@@ -125,7 +126,12 @@ static int check_other_locks(const leat__lmdb_file *file,
 {
     for (int i = 0; i < LEAT__LMDB_LOCKS; i++) {
         const char *path = file->locks[i];
-        if (path && is_used_apart(path, file, lock))
+        bool is_used = false;
+        int status =
+            path ? find_user_apart(path, file, lock, &is_used) : LEAT_OK;
+        if (status)
+            return status;
+        if (is_used)
             return leat_error(
                 LEAT_EIO,
                 "%s: another program uses this lock file of the database, and "

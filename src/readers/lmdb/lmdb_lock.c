@@ -107,21 +107,29 @@ static leat__lmdb_lock *find_at(const char *path)
     return at;
 }
 
-bool leat__lmdb_lock_is_used(const char *path)
+static bool is_shortage(int code)
+{
+    return code == EMFILE || code == ENFILE || code == ENOMEM;
+}
+
+int leat__lmdb_lock_find_user(const char *path, bool *out)
 {
     struct stat found;
+    *out = false;
     /* Opening a device can have side effects, so the type is checked first. */
     if (stat(path, &found) != 0 || !S_ISREG(found.st_mode))
-        return false;
+        return LEAT_OK;
     const leat__lmdb_lock *own = find_at(path);
     int fd = own ? own->file.fd
                  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return false;
+        return is_shortage(errno) ? leat__error_system(errno, "%s", path)
+                                  : LEAT_OK;
     int type = leat__lmdb_lock_file_find_lock(fd, 0);
     if (!own)
         close(fd);
-    return type == F_RDLCK || type == F_WRLCK;
+    *out = type == F_RDLCK || type == F_WRLCK;
+    return LEAT_OK;
 }
 
 bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)
