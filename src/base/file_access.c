@@ -39,10 +39,18 @@ bool leat__file_is_for_all(const char *path)
            has_no_list(errno);
 }
 
+/* Whether stat found no file, rather than failed to look at one. */
+static bool is_absent(int code)
+{
+    return code == ENOENT || code == ENOTDIR || code == ELOOP;
+}
+
 mode_t leat__file_first_mode(const char *replaced)
 {
     struct stat old;
-    return !stat(replaced, &old) && S_ISREG(old.st_mode) ? 0600 : 0666;
+    if (stat(replaced, &old))
+        return is_absent(errno) ? 0666 : 0600;
+    return S_ISREG(old.st_mode) ? 0600 : 0666;
 }
 
 /*
@@ -54,7 +62,9 @@ int leat__file_keep_access(int fd, const char *replaced)
     struct stat old, new;
     if (fstat(fd, &new))
         return -1;
-    if (stat(replaced, &old) || (old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
+    if (stat(replaced, &old))
+        return is_absent(errno) ? 0 : -1;
+    if ((old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
         return 0;
     const mode_t all = S_ISDIR(old.st_mode) ? 07777 : 0777;
     mode_t mode = (old.st_mode & all) | (S_ISDIR(old.st_mode) ? 0700 : 0);

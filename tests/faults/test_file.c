@@ -346,6 +346,28 @@ START_TEST(a_file_that_is_replaced_hands_its_permissions_on)
 }
 END_TEST
 
+/* A look that fails says nothing of them: then nothing is replaced. */
+START_TEST(what_was_not_for_all_stays_so_where_a_look_at_it_fails)
+{
+    struct stat about;
+    mode_t mask = umask(0);
+    int is_reached = 1, failed = 0;
+    ck_assert_int_eq(leat__file_write(path, content, 10), LEAT_OK);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    for (int n = 0; is_reached; n++) {
+        fault_arm(FAULT_STAT, n, _i ? ENOMEM : EIO, 0);
+        int status = leat__file_write(path, content, 20);
+        is_reached = fault_disarm();
+        failed += status != LEAT_OK;
+        ck_assert_int_eq(stat(path, &about), 0);
+        ck_assert_int_eq(about.st_mode & 07777, 0600);
+    }
+    ck_assert_int_gt(failed, 0);
+    ck_assert_int_eq(count_files(), 1);
+    umask(mask);
+}
+END_TEST
+
 static bool has_unnamed(void)
 {
     int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -542,6 +564,8 @@ int main(void)
     tcase_add_test(tcase, a_file_of_leats_own_is_checked_by_its_beginning);
     tcase_add_test(tcase, a_file_is_written_whole);
     tcase_add_test(tcase, a_file_that_is_replaced_hands_its_permissions_on);
+    tcase_add_loop_test(
+        tcase, what_was_not_for_all_stays_so_where_a_look_at_it_fails, 0, 2);
     tcase_add_test(tcase, nothing_lies_beside_a_file_while_it_is_written);
     tcase_add_test(tcase, a_bare_name_is_written);
     tcase_add_test(tcase, a_file_is_written_where_none_can_be_without_a_name);
