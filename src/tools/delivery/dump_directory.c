@@ -45,28 +45,42 @@ static bool ends_in_npy(const char *name, size_t length)
 }
 
 /* How many bytes of a dump's file a regular one has, of DUMP_START_BYTES; below
-   0: it is something else. */
+   0: it is something else, or errno says why that is not known. */
 static ssize_t read_start(const struct dump_directory *directory,
                           const char *name)
 {
     struct stat found;
     char start[DUMP_START_BYTES];
     int fd = leat__file_open_at(directory->fd, name, O_NOFOLLOW);
-    if (fd < 0)
+    if (fd < 0) {
+        /* A link, a socket, a device without a driver, or gone. */
+        if (errno == ELOOP || errno == ENXIO || errno == ENODEV ||
+            errno == ENOENT)
+            errno = 0;
         return -1;
+    }
+    errno = 0;
     ssize_t n = !fstat(fd, &found) && S_ISREG(found.st_mode)
                     ? read(fd, start, DUMP_START_BYTES)
                     : -1;
-    close(fd);
+    int code = errno;
+    close(fd); /* only read from: nothing can be lost */
+    errno = code;
     return n > 0 && memcmp(start, dump_start, (size_t)n) ? -1 : n;
 }
 
 /* Whether a dump made the file. */
-static bool is_dump_file(const struct dump_directory *directory,
-                         const char *name)
+static int find_dump_file(const struct dump_directory *directory,
+                          const char *name, bool *out)
 {
-    return ends_in_npy(name, strlen(name)) &&
-           read_start(directory, name) == DUMP_START_BYTES;
+    *out = false;
+    if (!ends_in_npy(name, strlen(name)))
+        return LEAT_OK;
+    ssize_t n = read_start(directory, name);
+    *out = n == DUMP_START_BYTES;
+    return n < 0 && errno
+               ? leat__error_system(errno, "%s/%s", directory->path, name)
+               : LEAT_OK;
 }
 
 /* Whether a killed dump left the file, which may be empty. The name alone may
@@ -118,7 +132,11 @@ static int note_entry(struct dump_directory *directory, const char *name,
     if (!strcmp(name, ".") || !strcmp(name, "..") ||
         is_leftover(directory, name))
         return LEAT_OK;
-    char *list = is_dump_file(directory, name)     ? found->earlier
+    bool is_earlier;
+    int status = find_dump_file(directory, name, &is_earlier);
+    if (status)
+        return status;
+    char *list = is_earlier                        ? found->earlier
                  : ends_in_npy(name, strlen(name)) ? found->foreign
                                                    : found->other;
     snprintf(list, NAME_MAX + 1, "%s", name);
@@ -218,14 +236,16 @@ static int set_aside(struct dump_directory *directory, const char *name,
                      void *context)
 {
     (void)context;
-    if (!is_dump_file(directory, name))
-        return LEAT_OK;
+    bool is_earlier;
+    int status = find_dump_file(directory, name, &is_earlier);
+    if (status || !is_earlier)
+        return status;
     struct dump_aside *one = add_aside(directory);
     if (one && asprintf(&one->path, "%s/%s", directory->path, name) < 0)
         one->path = NULL;
     if (!one || !one->path)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
-    int status = staged_file_create(&one->file, one->path);
+    status = staged_file_create(&one->file, one->path);
     if (!status)
         status = staged_file_close(&one->file, one->path);
     if (!status && rename(one->path, one->file.path))
