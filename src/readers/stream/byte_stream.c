@@ -15,7 +15,7 @@
 /* Room that a window at its limit has for bytes after those asked for. */
 #define AHEAD ((size_t)64 << 10)
 
-/* Room behind the window. A pipe of packets (O_DIRECT) loses what a read has no
+/* Room after the window. A pipe of packets (O_DIRECT) loses what a read has no
  * room for. */
 #define PACKET ((size_t)PIPE_BUF)
 
