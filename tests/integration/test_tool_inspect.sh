@@ -553,6 +553,15 @@ npy '4611686018427387904, 0' >hollow/data.npy
 run 2 compare hollow hollow
 check 'rows without an element' \
     grep -qx 'leat: hollow: data has 4611686018427387904 rows without an element' err
+mv hollow/data.npy hollow/data.0001.npy
+{
+    npy '1, 1'
+    printf abcd
+} >hollow/data.0000.npy
+run 2 compare hollow hollow
+check "rows without an element, beside one with: $(cat err)" \
+    grep -qx 'leat: hollow: data has 4611686018427387904 rows without an element' err
+rm hollow/data.*
 run 2 compare none none
 check 'nothing to compare' grep -q 'nothing to compare' err
 rm -r hollow

@@ -150,13 +150,15 @@ static void add_file(struct side *side, const char *directory, const char *name)
         message_fail("%s: more rows than can be counted", path);
 }
 
-/* Rows of no elements are as many as a header claims, and none is looked at. */
-static bool is_endless(const struct dump_array *array)
+/* Rows of no elements are as many as headers claim, not as files have room for.
+ */
+static int64_t empty_rows(const struct dump_array *array)
 {
-    int64_t elements = 0;
+    int64_t rows = 0;
     for (int i = 0; i < array->files; i++)
-        elements += array->file[i].header.count > 0;
-    return !elements && array->rows > EMPTY_ROWS_MOST;
+        if (!array->file[i].header.count)
+            rows += array->file[i].header.dim[0];
+    return rows;
 }
 
 /* Whether it is NAME.offsets beside NAME, as dumps of ragged tops have them. */
@@ -174,9 +176,9 @@ static void check_rows(const struct side *side, const char *directory)
 {
     const struct dump_array *first = &side->dump[0];
     for (const struct dump_array *one = first; one < first + side->dumps; one++)
-        if (is_endless(one))
+        if (empty_rows(one) > EMPTY_ROWS_MOST)
             message_fail("%s: %s has %lld rows without an element", directory,
-                         one->name, (long long)one->rows);
+                         one->name, (long long)empty_rows(one));
         else if (is_offsets(side, one->name))
             message_fail("%s: %s are the offsets of a ragged top; compare "
                          "takes tops with a row for each sample",
