@@ -562,6 +562,20 @@ run 2 compare hollow hollow
 check "rows without an element, beside one with: $(cat err)" \
     grep -qx 'leat: hollow: data has 4611686018427387904 rows without an element' err
 rm hollow/data.*
+# One file is mapped at a time, of however many; sanitizers take more than there is here.
+if ! grep -qaE '__[at]san_init' "$leat"; then
+    for number in 0 1 2 3 4 5 6 7 8 9; do
+        {
+            npy '2, 1'
+            printf "abc${number}abcd"
+        } >hollow/data.000$number.npy
+        truncate -s 1G hollow/data.000$number.npy
+    done
+    (ulimit -v 4000000 && exec "$leat" compare hollow hollow >out 2>err)
+    check "files that are large in all: $(cat err)" test $? -eq 0
+    has '^20 records are the same$'
+    rm hollow/data.*
+fi
 run 2 compare none none
 check 'nothing to compare' grep -q 'nothing to compare' err
 rm -r hollow

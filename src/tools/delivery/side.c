@@ -91,10 +91,11 @@ static size_t name_length(const char *file)
     return is_numbered ? length - 1 - digits : length;
 }
 
-/* Maps a file, which may be empty. */
-static void map_file(struct dump_file *file, const char *path)
+/* Maps a file, which may be empty, and reads its header. */
+static void map_file(struct dump_file *file)
 {
     struct stat found;
+    const char *path = file->path;
     int fd = leat__file_open(path, 0);
     bool failed = fd < 0 || fstat(fd, &found);
     if (!failed && !S_ISREG(found.st_mode))
@@ -110,6 +111,26 @@ static void map_file(struct dump_file *file, const char *path)
     close(fd);
     output_require(
         npy_header_parse(&file->header, path, file->bytes, file->size));
+    if (!file->header.ndim)
+        message_fail("%s: a lone number has no rows", path);
+}
+
+static void unmap_file(struct dump_file *file)
+{
+    if (file->bytes)
+        munmap(file->bytes, file->size);
+    file->bytes = NULL;
+}
+
+/* Files are mapped one at a time: the kernel counts the maps of a process. */
+static void map_again(struct dump_file *file)
+{
+    int64_t rows = file->header.dim[0];
+    if (file->bytes)
+        return;
+    map_file(file);
+    if (file->header.dim[0] != rows)
+        message_fail("%s: was written to while it was compared", file->path);
 }
 
 /* The array of that name, made if need be. */
@@ -140,11 +161,12 @@ static void add_file(struct side *side, const char *directory, const char *name)
     if (!array->file)
         message_fail("%s: out of memory", directory);
     struct dump_file *file = &array->file[array->files++];
-    *file = (struct dump_file){0};
     snprintf(path, sizeof(path), "%s/%s", directory, name);
-    map_file(file, path);
-    if (!file->header.ndim)
-        message_fail("%s: a lone number has no rows", path);
+    *file = (struct dump_file){.path = strdup(path)};
+    if (!file->path)
+        message_fail("%s: out of memory", directory);
+    map_file(file);
+    unmap_file(file);
     /* Rows of no elements may be as many as a header claims. */
     if (__builtin_add_overflow(array->rows, file->header.dim[0], &array->rows))
         message_fail("%s: more rows than can be counted", path);
@@ -195,10 +217,11 @@ static void check_rows(const struct side *side, const char *directory)
 static void take_row(struct dump_array *dump, struct side_array *out)
 {
     while (dump->current_row == dump->file[dump->current].header.dim[0]) {
-        dump->current++;
+        unmap_file(&dump->file[dump->current++]);
         dump->current_row = 0;
     }
-    const struct dump_file *file = &dump->file[dump->current];
+    struct dump_file *file = &dump->file[dump->current];
+    map_again(file);
     struct npy_header *header = &out->header;
     *header = file->header;
     header->ndim--;
@@ -342,9 +365,10 @@ void side_close(struct side *side)
     image_reader_close(&side->database);
     for (struct dump_array *one = side->dump; one < side->dump + side->dumps;
          one++) {
-        for (int i = 0; i < one->files; i++)
-            if (one->file[i].bytes)
-                munmap(one->file[i].bytes, one->file[i].size);
+        for (int i = 0; i < one->files; i++) {
+            unmap_file(&one->file[i]);
+            free(one->file[i].path);
+        }
         free(one->file);
         free(one->name);
     }

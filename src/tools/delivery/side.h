@@ -27,8 +27,9 @@ struct side_record {
 struct dump_array {
     char *name;
     struct dump_file {
+        char *path;
         struct npy_header header;
-        void *bytes; /* mapped */
+        void *bytes; /* mapped, while its rows are taken */
         size_t size;
     } * file;
     int files;
