@@ -534,6 +534,24 @@ START_TEST(fields_that_are_no_images_are_refused_at_setup)
 }
 END_TEST
 
+/* No record is looked for that has a shape: there is none. */
+START_TEST(fields_that_are_no_images_are_not_read_to_the_end)
+{
+    static const leat_on_error words[] = {
+        LEAT_ON_ERROR_FAIL, LEAT_ON_ERROR_ZERO, LEAT_ON_ERROR_REPLACE};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_pipeline_range(&pipeline, 0, INT64_MAX / 2, 1),
+                     LEAT_OK);
+    options.on_error = words[_i];
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "int64"));
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(wrong_tops_are_refused)
 {
     leat_pipeline *pipeline = layer_fixture_pipeline();
@@ -632,6 +650,8 @@ int main(void)
                         a_first_sample_of_too_few_fields_costs_the_first_batch,
                         0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase, fields_that_are_no_images_are_refused_at_setup);
+    tcase_add_loop_test(
+        tcase, fields_that_are_no_images_are_not_read_to_the_end, 0, 3);
     tcase_add_test(tcase, wrong_tops_are_refused);
     tcase_add_test(tcase, wrong_options_are_refused_by_name);
     return suite_run(suite);

@@ -74,18 +74,35 @@ static void leave_labels(leat__top_plan *plan)
             leat__field_check_leave(&plan->check, plan->top[i].field);
 }
 
+/* What no sample of the first field can be, none is searched for. */
+static int check_first(const leat_field_spec *spec)
+{
+    bool is_plain =
+        spec->dtype == LEAT_BYTES && spec->content == LEAT_CONTENT_PLAIN;
+    if (is_plain)
+        return leat_error(LEAT_EINVAL,
+                          "field %s is plain bytes and no image, which the "
+                          "first top is: expected a list of tops, or numbers, "
+                          "as of columns or cast",
+                          spec->name);
+    if (spec->dtype == LEAT_BYTES || spec->dtype == LEAT_UINT8 ||
+        spec->dtype == LEAT_FLOAT32)
+        return LEAT_OK;
+    return leat_error(LEAT_EDATA,
+                      "field %s is of %s and no image, which the first top is: "
+                      "expected a list of tops, or uint8 or float32, as of "
+                      "cast",
+                      spec->name, leat_dtype_name(spec->dtype));
+}
+
 int leat__top_plan_usual(leat__top_plan *plan, int ntop, leat_dtype top_type,
                          leat_dtype label_type, const leat_field_spec *spec,
                          int nfields)
 {
     memset(plan, 0, sizeof(*plan));
-    if (spec && spec[0].dtype == LEAT_BYTES &&
-        spec[0].content == LEAT_CONTENT_PLAIN)
-        return leat_error(LEAT_EINVAL,
-                          "field %s is plain bytes and no image, which the "
-                          "first top is: expected a list of tops, or numbers, "
-                          "as of columns or cast",
-                          spec[0].name);
+    int status = spec ? check_first(&spec[0]) : LEAT_OK;
+    if (status)
+        return status;
     for (int i = 0; i < ntop; i++) {
         const char *name = spec && spec[i].name ? spec[i].name : "";
         leat__planned_top *top =
@@ -99,8 +116,8 @@ int leat__top_plan_usual(leat__top_plan *plan, int ntop, leat_dtype top_type,
             add_image(plan, top);
     }
     plan->check.nfields = ntop;
-    int status =
-        spec ? leat__field_check_init(&plan->check, spec, nfields) : LEAT_OK;
+    if (spec)
+        status = leat__field_check_init(&plan->check, spec, nfields);
     if (!status)
         leave_labels(plan);
     return status;
