@@ -186,19 +186,20 @@ static void note_fork(void)
         atomic_store(&pinned[i].forked, atomic_load(&pinned[i].base));
 }
 
-/* In which what is pinned is the parent's, and CUDA does not work. */
-static atomic_bool is_child;
+/* In a child what is pinned is the parent's, and CUDA does not work. */
+static atomic_bool is_parents;
 
 static void note_child(void)
 {
-    atomic_store(&is_child, true);
+    atomic_store(&is_parents, atomic_load(&pinned_bytes) > 0);
 }
 
 static void tear_pages_of_a_fork(void)
 {
     char line[512];
     unsigned long begin = 0, end = 0;
-    bool is_pinned = atomic_load(&pinned_bytes) > 0 && !atomic_load(&is_child);
+    bool is_pinned =
+        atomic_load(&pinned_bytes) > 0 && !atomic_load(&is_parents);
     FILE *maps = is_pinned ? fopen("/proc/self/smaps", "re") : NULL;
     while (maps && fgets(line, sizeof(line), maps)) {
         if (strncmp(line, "VmFlags:", 8) == 0 && !strstr(line, " dc"))
