@@ -237,7 +237,8 @@ static void hold_file(const char *data)
     (void)env;
 }
 
-/* Whoever could not look does not read beside a writer who sees him not. */
+/* A reader that cannot look does not read beside a writer that does not see it.
+ */
 START_TEST(a_lock_file_of_others_is_found_or_not_looked_for)
 {
     static const int shortages[] = {EMFILE, ENFILE, ENOMEM};

@@ -515,14 +515,22 @@ static void lock_first_byte(const char *path)
         _exit(2);
 }
 
-START_TEST(waiting_for_another_that_opens_it_ends)
+/* Reading waits for the other process, says so, and works once that is gone. */
+static void expect_wait_for(void (*act)(const char *), const char *refusal,
+                            const char *notice)
 {
-    other_process other = other_process_start(lock_first_byte, directory);
-    expect_refused("another program has locked it");
-    ck_assert_ptr_nonnull(strstr(said, "waiting"));
+    other_process other = other_process_start(act, directory);
+    expect_refused(refusal);
+    ck_assert_ptr_nonnull(strstr(said, notice));
     other_process_stop(&other);
     said[0] = 0;
     expect_ten();
+}
+
+START_TEST(waiting_for_another_that_opens_it_ends)
+{
+    expect_wait_for(lock_first_byte, "another program has locked it",
+                    "waiting");
 }
 END_TEST
 
@@ -549,12 +557,9 @@ static void lock_all_bytes(const char *path)
 START_TEST(waiting_for_another_that_locks_all_of_it_ends)
 {
     expect_ten();
-    other_process other = other_process_start(lock_all_bytes, directory);
-    expect_refused("another program has locked all of it; end all programs");
-    ck_assert_ptr_nonnull(strstr(said, "locked all of it; waiting for it"));
-    other_process_stop(&other);
-    said[0] = 0;
-    expect_ten();
+    expect_wait_for(lock_all_bytes,
+                    "another program has locked all of it; end all programs",
+                    "locked all of it; waiting for it");
 }
 END_TEST
 
