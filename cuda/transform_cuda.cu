@@ -9,15 +9,26 @@
 #include <leat/ext/device.h>
 #include <stdint.h>
 
-/* Nothing that a kernel reads is written while it runs: by the read-only way.
+/*
+ * Nothing that a kernel reads is written while it runs: by the read-only way.
+ * Compilers make a branch of a condition around several loads, so that it is
+ * written as the predicate that it is.
  */
-static __device__ inline uint32_t leat__device_load(const void *from, int bytes)
+static __device__ inline uint32_t leat__device_load(const void *from, int bytes,
+                                                    int is_there)
 {
+    uint32_t word;
     if (bytes == 4)
-        return __ldg(static_cast<const unsigned int *>(from));
-    if (bytes == 2)
-        return __ldg(static_cast<const unsigned short *>(from));
-    return __ldg(static_cast<const unsigned char *>(from));
+        asm("{ .reg .pred p; setp.ne.s32 p, %2, 0;"
+            " @p ld.global.nc.u32 %0, [%1]; }"
+            : "=r"(word)
+            : "l"(from), "r"(is_there));
+    else
+        asm("{ .reg .pred p; setp.ne.s32 p, %2, 0;"
+            " @p ld.global.nc.u8 %0, [%1]; }"
+            : "=r"(word)
+            : "l"(from), "r"(is_there));
+    return word;
 }
 
 /* Not every nvcc finds out what memory that is. */
@@ -80,17 +91,38 @@ leat__device_fetch(const unsigned char *from, uint32_t bytes,
                    const unsigned char *first, const unsigned char *last,
                    uint32_t lane, int spreads);
 
-static __device__ inline uint32_t leat__device_load_near(const void *from,
-                                                         int bytes)
+/* Volatile, as that memory is written before. */
+static __device__ inline uint32_t leat__device_near_byte(const void *from,
+                                                         int is_there)
+{
+    uint32_t byte;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0;"
+                 " @p ld.shared.u8 %0, [%1]; }"
+                 : "=r"(byte)
+                 : "r"((uint32_t)__cvta_generic_to_shared(from)),
+                   "r"(is_there));
+    return byte;
+}
+
+static __device__ inline uint32_t leat__device_near_word(const void *from)
 {
     __builtin_assume(__isShared(from));
-    if (bytes == 4)
-        return *static_cast<const uint32_t *>(from);
-    return *static_cast<const unsigned char *>(from);
+    return *static_cast<const uint32_t *>(from);
 }
 
 #include "device/transform_lane.h"
 #include "transform_cuda.h"
+
+/* Four words, if they are there; else any. */
+static __device__ inline uint4 load_four(const uint4 *from, int is_there)
+{
+    uint4 words;
+    asm("{ .reg .pred p; setp.ne.s32 p, %5, 0;"
+        " @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+        : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+        : "l"(from), "r"(is_there));
+    return words;
+}
 
 /* Each warp of the block has so many bytes of its shared memory. */
 template <int most>
@@ -108,9 +140,13 @@ fetch(const unsigned char *from, uint32_t bytes, const unsigned char *first,
     if (from - before >= first && from - before + 16 * words <= last) {
         uint4 word[LOADS];
 #pragma unroll
-        for (uint32_t k = 0; k < LOADS; k++)
-            if (lane + k * LEAT__LANES < words)
-                word[k] = __ldg(source + lane + k * LEAT__LANES);
+        for (uint32_t k = 0; k < LOADS; k++) {
+            uint32_t i = lane + k * LEAT__LANES;
+            if (LOADS <= 4)
+                word[k] = load_four(source + i, i < words);
+            else if (i < words) /* by a branch: few registers are left */
+                word[k] = __ldg(source + i);
+        }
 #pragma unroll
         for (uint32_t k = 0; k < LOADS; k++)
             if (lane + k * LEAT__LANES < words)
@@ -144,21 +180,36 @@ leat__device_fetch(const unsigned char *from, uint32_t bytes,
 #define BLOCKS 6
 #endif
 
-/* The batch of the grid's layer. Kernels for 10.x have no register left for its
-   place: their launches have one batch each. */
+/* Kernels for 10.x (GB200) take more registers than others. */
+#if __CUDA_ARCH__ / 100 == 10
+#define IS_TIGHT true
+#else
+#define IS_TIGHT false
+#endif
+
+/* The batch of the grid's layer; where registers are short, launches have one
+   batch each. */
 static __device__ inline leat__transform_batch
 find_batch(const leat__transform_batch *first)
 {
-#if __CUDA_ARCH__ / 100 == 10
-    return *first;
-#else
-    return leat__transform_batch_at(first, blockIdx.z);
-#endif
+    return IS_TIGHT ? *first : leat__transform_batch_at(first, blockIdx.z);
+}
+
+/* The blocks that leave enough registers: a mean image takes some where pixels
+   stay where they are. */
+static constexpr int blocks_of(leat__transform_way way, bool has_image)
+{
+    return (has_image && way == LEAT__FROM_PLANES) ||
+                   (has_image && way == LEAT__ANY_ORDER) ||
+                   (IS_TIGHT && way == LEAT__TO_PLANES)
+               ? BLOCKS - 1
+               : BLOCKS;
 }
 
 /* A block has neighbouring images, which share what they need of the mean. */
 template <leat_dtype type, leat__transform_way way, bool has_image>
-static __global__ void __launch_bounds__(LEAT__WARPS *LEAT__LANES, BLOCKS)
+static __global__ void __launch_bounds__(LEAT__WARPS *LEAT__LANES,
+                                         blocks_of(way, has_image))
     transform(const leat__transform_batch first)
 {
     const leat__transform_kind kind = {type, way, has_image, 0};

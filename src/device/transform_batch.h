@@ -24,12 +24,17 @@
 #define LEAT__DEVICE_LOOP
 #include <assert.h>
 
-/* 1, 2 or 4 bytes from a multiple of their size, the first one lowest. */
-static inline uint32_t leat__device_load(const void *from, int bytes)
+/*
+ * 1 or 4 bytes from a multiple of their size, the first one lowest; any word if
+ * they are not there.
+ */
+static inline uint32_t leat__device_load(const void *from, int bytes,
+                                         int is_there)
 {
     uint32_t word = 0;
-    assert((uintptr_t)from % (uintptr_t)bytes == 0);
-    memcpy(&word, from, (size_t)bytes);
+    assert(!is_there || (uintptr_t)from % (uintptr_t)bytes == 0);
+    if (is_there)
+        memcpy(&word, from, (size_t)bytes);
     return word;
 }
 
@@ -64,10 +69,16 @@ leat__device_fetch(const unsigned char *from, uint32_t bytes,
     return from;
 }
 
-/* As leat__device_load, from there. */
-static inline uint32_t leat__device_load_near(const void *from, int bytes)
+/* A byte from there; any if it is not there. */
+static inline uint32_t leat__device_near_byte(const void *from, int is_there)
 {
-    return leat__device_load(from, bytes);
+    return leat__device_load(from, 1, is_there);
+}
+
+/* Four bytes from there, from a multiple of four. */
+static inline uint32_t leat__device_near_word(const void *from)
+{
+    return leat__device_load(from, 4, 1);
 }
 
 static inline leat_device_choice
@@ -302,12 +313,21 @@ leat__transform_jumps(leat__transform_kind kind)
     return kind.sign < 0 || kind.has_image || kind.way == LEAT__ANY_ORDER;
 }
 
-/* How many rows of the strip are before that of an element. */
+/* How many rows of the strip are before that of an element, the number of which
+   is given twofold. */
 static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__transform_row_of(const leat__transform_batch *batch, uint32_t element)
+leat__transform_row_of(const leat__transform_batch *batch, uint32_t twice)
 {
-    return (uint32_t)(leat__device_product(element * 2, batch->reciprocal) >>
-                      32);
+    return (uint32_t)(leat__device_product(twice, batch->reciprocal) >> 32);
+}
+
+/* Columns of a row at which a word begins that is no other row's too. */
+static LEAT__DEVICE_FUNCTION inline uint32_t
+leat__transform_whole_columns(const leat__transform_batch *batch,
+                              leat_dtype type)
+{
+    uint32_t pack = (uint32_t)leat__transform_pack(type);
+    return batch->row < pack ? 0 : batch->row - pack + 1;
 }
 
 /* From a pixel to the next of its channel, unless mirrored. */

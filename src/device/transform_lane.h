@@ -109,25 +109,25 @@ leat__transform_jump(leat__transform_kind kind, leat__transform_source source,
     return source;
 }
 
-/* One pixel, or a word of them. */
+/* The pixel of an element, if that is there. */
 static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__transform_pixel(const unsigned char *from, leat__transform_kind kind,
-                      int bytes)
+leat__transform_pixel(const leat__transform_source *source,
+                      leat__transform_kind kind, int is_there)
 {
     return leat__transform_is_near(kind.way)
-               ? leat__device_load_near(from, bytes)
-               : leat__device_load(from, bytes);
+               ? leat__device_near_byte(source->pixel, is_there)
+               : leat__device_load(source->pixel, 1, is_there);
 }
 
-/* The mean of an element. */
+/* Its mean, likewise. */
 static LEAT__DEVICE_FUNCTION inline float
 leat__transform_mean(const leat__transform_source *source,
-                     leat__transform_kind kind)
+                     leat__transform_kind kind, int is_there)
 {
     float mean;
     if (!kind.has_image)
         return source->value;
-    uint32_t word = leat__device_load(source->mean, 4);
+    uint32_t word = leat__device_load(source->mean, 4, is_there);
     memcpy(&mean, &word, sizeof(mean));
     return mean;
 }
@@ -159,7 +159,8 @@ leat__transform_word(leat_dtype type, const uint32_t pixels[],
 /*
  * A lane's words of a pass, every 32nd from that of `element` on, as far as
  * they begin in the strip and before `end`, but for those that two rows share.
- * All loads come before all stores.
+ * All loads come before all stores. Nothing is skipped but loads and stores: a
+ * branch for each word takes more than what it saves.
  */
 static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
     const leat__transform_batch *batch, const leat__transform_strip *strip,
@@ -170,23 +171,21 @@ static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
     const int pack = leat__transform_pack(kind.type);
     const int loads = leat__transform_loads(kind);
     const int is_value = !kind.has_image && kind.way != LEAT__ANY_ORDER;
+    const uint32_t last = leat__transform_whole_columns(batch, kind.type);
     uint32_t pixels[MOST + 3];
     float mean[MOST + 3];
     int is_whole[MOST];
     LEAT__DEVICE_UNROLL
     for (int i = 0; i < loads; i += pack) {
-        uint32_t at = element + (uint32_t)(i * LEAT__LANES);
+        uint32_t twice = 2 * element + (uint32_t)(2 * i * LEAT__LANES);
         leat__transform_distance distance = {0, 0};
-        is_whole[i] = at < end;
+        is_whole[i] = twice < 2 * end;
         if (leat__transform_jumps(kind)) {
-            uint32_t row = leat__transform_row_of(batch, at);
+            uint32_t row = leat__transform_row_of(batch, twice);
             distance = leat__transform_distance_of(batch, kind, row);
-            if (pack > 1 &&
-                row * batch->minus_row + at + (uint32_t)pack > batch->row)
-                is_whole[i] = 0;
+            if (pack > 1)
+                is_whole[i] &= row * (2 * batch->minus_row) + twice < 2 * last;
         }
-        if (!is_whole[i])
-            continue;
         LEAT__DEVICE_UNROLL
         for (int k = i; k < i + pack; k++) {
             int n = i * LEAT__LANES + k - i;
@@ -196,24 +195,22 @@ static LEAT__DEVICE_FUNCTION inline void leat__transform_pass(
                                                 element + (uint32_t)n)
                     : leat__transform_source_at(sources, kind, n);
             source = leat__transform_jump(kind, source, distance);
-            pixels[k] = leat__transform_pixel(source.pixel, kind, 1);
+            pixels[k] = leat__transform_pixel(&source, kind, is_whole[i]);
             if (!is_value)
-                mean[k] = leat__transform_mean(&source, kind);
+                mean[k] = leat__transform_mean(&source, kind, is_whole[i]);
         }
     }
     LEAT__DEVICE_UNROLL
     for (int i = 0; i < loads; i += pack) {
-        if (!is_whole[i])
-            continue;
         LEAT__DEVICE_UNROLL
         for (int k = i; k < i + pack && is_value; k++)
             mean[k] = leat__transform_source_at(sources, kind,
                                                 i * LEAT__LANES + k - i)
                           .value;
-        leat__device_store(top + i / pack * LEAT__LANES * 4,
-                           leat__transform_word(kind.type, pixels + i, mean + i,
-                                                batch->job.scale),
-                           4);
+        uint32_t word = leat__transform_word(kind.type, pixels + i, mean + i,
+                                             batch->job.scale);
+        if (is_whole[i])
+            leat__device_store(top + i / pack * LEAT__LANES * 4, word, 4);
     }
 }
 
@@ -225,12 +222,11 @@ leat__transform_single(const leat__transform_batch *batch,
 {
     const int size = 4 / leat__transform_pack(kind.type);
     leat__transform_distance distance = leat__transform_distance_of(
-        batch, kind, leat__transform_row_of(batch, element));
+        batch, kind, leat__transform_row_of(batch, 2 * element));
     leat__transform_source source = leat__transform_jump(
         kind, leat__transform_source_of(batch, strip, kind, element), distance);
-    float mean[2] = {leat__transform_mean(&source, kind), 0};
-    uint32_t pixels[4] = {leat__transform_pixel(source.pixel, kind, 1), 0, 0,
-                          0};
+    float mean[2] = {leat__transform_mean(&source, kind, 1), 0};
+    uint32_t pixels[4] = {leat__transform_pixel(&source, kind, 1), 0, 0, 0};
     leat__device_store(
         strip->top + (int64_t)(int)element * size,
         leat__transform_word(kind.type, pixels, mean, batch->job.scale), size);
@@ -275,8 +271,7 @@ leat__transform_copy(const leat__transform_strip *strip, uint32_t element,
         LEAT__DEVICE_UNROLL
         for (int i = 0; i < WORDS; i++)
             if (element + (uint32_t)(i * LEAT__LANES * 4) < end)
-                words[i] =
-                    leat__device_load_near(from + i * LEAT__LANES * 4, 4);
+                words[i] = leat__device_near_word(from + i * LEAT__LANES * 4);
         LEAT__DEVICE_UNROLL
         for (int i = 0; i < WORDS; i++)
             if (element + (uint32_t)(i * LEAT__LANES * 4) < end)

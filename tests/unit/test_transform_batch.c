@@ -22,10 +22,17 @@ static int is_within(const void *place, size_t bytes, const void *base,
     return at <= size && bytes <= size - at;
 }
 
-static inline uint32_t leat__device_load(const void *from, int bytes)
+/* What is not there is any word, which nothing that is written may depend on.
+ */
+static uint32_t any_word = 0x2545f491;
+
+static inline uint32_t leat__device_load(const void *from, int bytes,
+                                         int is_there)
 {
     const leat_device_transform *what = &now->what;
     uint32_t word = 0;
+    if (!is_there)
+        return any_word = any_word * 1664525 + 1013904223;
     misplaced += (uintptr_t)from % (uintptr_t)bytes != 0;
     misplaced +=
         !is_within(from, (size_t)bytes, what->pixels, now->pixel_bytes) &&
@@ -55,12 +62,20 @@ leat__device_fetch(const unsigned char *from, uint32_t bytes,
     return near;
 }
 
-static inline uint32_t leat__device_load_near(const void *from, int bytes)
+static inline uint32_t leat__device_near_byte(const void *from, int is_there)
+{
+    if (!is_there)
+        return any_word = any_word * 1664525 + 1013904223;
+    misplaced += !is_within(from, 1, near_bytes, near_size + 15);
+    return *(const unsigned char *)from;
+}
+
+static inline uint32_t leat__device_near_word(const void *from)
 {
     uint32_t word = 0;
-    misplaced += (uintptr_t)from % (uintptr_t)bytes != 0;
-    misplaced += !is_within(from, (size_t)bytes, near_bytes, near_size + 15);
-    memcpy(&word, from, (size_t)bytes);
+    misplaced += (uintptr_t)from % 4 != 0;
+    misplaced += !is_within(from, 4, near_bytes, near_size + 15);
+    memcpy(&word, from, 4);
     return word;
 }
 
