@@ -577,6 +577,37 @@ if ! grep -qaE '__[at]san_init' "$leat"; then
     has '^20 records are the same$'
     rm hollow/data.*
 fi
+# A file that is another one when its turn comes: the layer waits for its second batch.
+mkfifo pipe
+other_when_read() {
+    for number in 0 1; do
+        {
+            npy '2, 1'
+            printf abcdefgh
+        } >hollow/data.000$number.npy
+    done
+    "$leat" compare --reader 'fixed:pipe,fields=(data=float32@0:1)' --batch 2 hollow \
+        >out 2>err &
+    pid=$!
+    exec 8<>pipe
+    printf abcdefgh >&8
+    until grep -q 'data.0000.npy$' /proc/$pid/maps 2>/dev/null ||
+        ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    "$@" >hollow/data.0001.npy
+    printf abcdefgh >&8
+    exec 8>&-
+    status=0
+    wait $pid || status=$?
+}
+other_when_read :
+check "a file that is empty by then: $status, $(cat err)" test "$status" -eq 2
+check "what is no file of a dump: $(cat err)" \
+    grep -qx 'leat: hollow/data.0001.npy: no .npy file' err
+other_when_read npy '0, 1'
+check "a file of other rows by then: $status, $(cat err)" test "$status" -eq 2
+check "what was written to: $(cat err)" \
+    grep -qx 'leat: hollow/data.0001.npy: was written to while it was compared' err
+rm pipe hollow/data.*
 run 2 compare none none
 check 'nothing to compare' grep -q 'nothing to compare' err
 rm -r hollow

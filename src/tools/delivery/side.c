@@ -101,8 +101,8 @@ static void map_file(struct dump_file *file)
     if (!failed && !S_ISREG(found.st_mode))
         message_fail("%s: expected a regular file, as leat dump writes it",
                      path);
-    if (!failed && found.st_size) {
-        file->size = (size_t)found.st_size;
+    file->size = failed ? 0 : (size_t)found.st_size;
+    if (file->size) {
         file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         failed = file->bytes == MAP_FAILED;
     }
