@@ -1,6 +1,7 @@
 #include "decorators/field_list.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "pipeline/opening.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,6 +131,11 @@ int leat__field_list_merge(leat__field_list *list,
     return status;
 }
 
+static void cancel_input(void *reader)
+{
+    leat_reader_cancel(reader);
+}
+
 int leat__field_list_merge_all(leat__field_list *list, const char *who,
                                leat_reader *const reader[], int n)
 {
@@ -137,7 +143,10 @@ int leat__field_list_merge_all(leat__field_list *list, const char *who,
     for (int i = 0; i < n && !status; i++) {
         const leat_field_spec *fields;
         int nfields;
+        leat__opening_step step;
+        leat__opening_enter(&step, cancel_input, reader[i]);
         status = leat_reader_fields(reader[i], &fields, &nfields);
+        leat__opening_leave(&step);
         if (!status)
             status = leat__field_list_merge(list, fields, nfields);
         if (status == LEAT_EINVAL)

@@ -137,6 +137,8 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
     group->is_alone = is_alone;
     group->generation = leat__fork_generation();
     leat_token_init(&group->identity);
+    group->opening.lock = &group->lock;
+    group->opening.cancelled = &group->cancelled;
     status = leat__mutex_init(&group->lock);
     if (status)
         goto fail_self;
@@ -431,6 +433,8 @@ void leat_data_layer_group_cancel(leat_data_layer_group *group)
         leat__prefetcher_cancel(group->prefetcher);
     else if (group->reader)
         leat__data_reader_cancel(group->reader);
+    else
+        leat__opening_cancel(&group->opening);
     pthread_mutex_unlock(&group->lock);
     leat__thread_restore_cancel(cancel);
 }

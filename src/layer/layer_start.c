@@ -128,8 +128,10 @@ static int open_reader(leat_data_layer_group *group, leat_token *token)
         .owner = group,
     };
     leat__data_reader *reader;
+    leat__opening *outer = leat__opening_begin(&group->opening);
     int status =
         leat__data_reader_create(&reader, &options, &group->start, token);
+    leat__opening_end(outer);
     return status ? status : adopt_reader(group, reader);
 }
 

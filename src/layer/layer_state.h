@@ -7,8 +7,9 @@
  *
  * A member belongs to the thread that calls it, and writes nothing of the
  * group's: all that may change there while members are called is the pointers
- * to reader and prefetcher, which cancel uses from other threads; those are set
- * and cleared under `lock`. What concerns the whole group, setup, save, restore
+ * to reader and prefetcher, and before there is a reader the steps of its
+ * opening, which cancel uses from other threads; those are set and cleared
+ * under `lock`. What concerns the whole group, setup, save, restore
  * and destroy, comes when no member is called. Concurrency lives in the
  * prefetcher; members lend batches to blobs and take them back.
  *
@@ -28,6 +29,7 @@
 #include "layer/prefetcher.h"
 #include "layer/tops/image_set.h"
 #include "layer/wakeup.h"
+#include "pipeline/opening.h"
 
 #include <leat/data_layer_group.h>
 
@@ -102,6 +104,7 @@ struct leat_data_layer_group {
     /* changed under lock, read freely by the callers */
     leat__data_reader *reader;
     leat__prefetcher *prefetcher;
+    leat__opening opening; /* of the reader that is not there yet */
 
     /*
      * Set by the first cancel, which alone takes the lock: the reader's cancel

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "pipeline/opening.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
 #include "pipeline/reader_form.h"
@@ -142,6 +143,19 @@ static bool reads_once(leat_reader *reader, leat_reader *const upstream[],
     return is_once;
 }
 
+/* The upstream readers of one that is opened. */
+typedef struct upstream_list {
+    leat_reader *const *reader;
+    int n;
+} upstream_list;
+
+static void cancel_upstream(void *object)
+{
+    const upstream_list *list = object;
+    for (int i = 0; i < list->n; i++)
+        leat_reader_cancel(list->reader[i]);
+}
+
 static int open_with(const leat_pipeline *pipeline,
                      const leat_open_options *options, int depth,
                      leat_reader_figures *figures, leat_reader *upstream[],
@@ -150,9 +164,14 @@ static int open_with(const leat_pipeline *pipeline,
     leat_reader *reader = NULL;
     int n;
     int status = open_upstream(pipeline, options, depth, figures, upstream, &n);
-    if (!status)
+    if (!status) {
+        upstream_list list = {upstream, n};
+        leat__opening_step step;
+        leat__opening_enter(&step, cancel_upstream, &list);
         status =
             call_open(pipeline, options, depth, figures, upstream, &reader);
+        leat__opening_leave(&step);
+    }
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);

@@ -6,7 +6,14 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static scripted_source source_now;
 static leat_data_layer_options options;
@@ -109,6 +116,81 @@ START_TEST(cancel_wakes_a_setup_that_waits)
 }
 END_TEST
 
+static char folder[] = "/tmp/leat-XXXXXX", pipe_path[64], images_path[64];
+
+static void make_pipe(void)
+{
+    static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0,
+                                           0, 0, 1, 0, 0, 0, 1, 7};
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", folder);
+    snprintf(images_path, sizeof(images_path), "%s/images", folder);
+    ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+    FILE *file = fopen(images_path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(images, sizeof(images), 1, file), 1);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void remove_pipe(void)
+{
+    unlink(pipe_path);
+    unlink(images_path);
+    rmdir(folder);
+}
+
+/* A writer of the pipe, once a reader has opened it. */
+static int await_reader(void)
+{
+    int fd;
+    while ((fd = open(pipe_path, O_WRONLY | O_NONBLOCK)) < 0) {
+        ck_assert_int_eq(errno, ENXIO);
+        sched_yield();
+    }
+    return fd;
+}
+
+/* Names, labels, the header that has the shape: what is read before there is a
+ * reader. */
+START_TEST(cancel_wakes_a_setup_that_opens_what_reads_a_pipe)
+{
+#define NAMES "text:%1$s | "
+#define OF_NAMES "interleave:(fixed:{},fields=(data=uint8@0:1x1x1))"
+    static const char *const texts[] = {
+        NAMES OF_NAMES,
+        NAMES "prefetch:2 | " OF_NAMES,
+        NAMES "skip:1 | " OF_NAMES " | cache:1000",
+        "idx:%2$s,%1$s",
+        "idx:%2$s,%1$s | take:1",
+        "idx:%1$s | batch:2",
+        "files:%1$s | interleave:(idx:{})",
+        "(fixed:%2$s,fields=(data=uint8@0:1x1x1)) (" NAMES OF_NAMES ") | mix",
+    };
+    char text[256];
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    pthread_t thread;
+    void *result;
+    make_pipe();
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        snprintf(text, sizeof(text), texts[i], pipe_path, images_path);
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                         LEAT_OK);
+        ck_assert_int_eq(
+            pthread_create(&thread, NULL, setup_then_forward, layer), 0);
+        int writer = await_reader();
+        leat_data_layer_cancel(layer);
+        pthread_join(thread, &result);
+        ck_assert_msg(result != NULL, "%s: %s", text, leat_last_error());
+        close(writer);
+        leat_data_layer_destroy(layer);
+        leat_pipeline_unref(pipeline);
+    }
+    remove_pipe();
+}
+END_TEST
+
 /* It has nothing to go on with, so restore does not bring it back either. */
 START_TEST(a_layer_cancelled_before_setup_stays_so)
 {
@@ -167,6 +249,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_forward_does_not_read_what_may_block_for_ever,
                         0, 3);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits);
+    tcase_add_test(tcase, cancel_wakes_a_setup_that_opens_what_reads_a_pipe);
     tcase_add_test(tcase, a_layer_cancelled_before_setup_stays_so);
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     return suite_run(suite);

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fork.h"
+#include "pipeline/opening.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,8 +232,8 @@ static ssize_t read_some(leat__byte_source *source, void *out, size_t n)
                               : read(source->fd, out, n);
 }
 
-int leat__byte_source_read(leat__byte_source *source, void *out, size_t n,
-                           size_t *got)
+static int read_next(leat__byte_source *source, void *out, size_t n,
+                     size_t *got)
 {
     ssize_t more;
     bool waits = !source->is_regular;
@@ -251,6 +252,23 @@ int leat__byte_source_read(leat__byte_source *source, void *out, size_t n,
     *got = (size_t)more;
     source->offset += more;
     return LEAT_OK;
+}
+
+static void cancel_opened(void *source)
+{
+    leat__byte_source_cancel(source);
+}
+
+int leat__byte_source_read(leat__byte_source *source, void *out, size_t n,
+                           size_t *got)
+{
+    leat__opening_step step;
+    if (source->reader)
+        return read_next(source, out, n, got);
+    leat__opening_enter(&step, cancel_opened, source);
+    int status = read_next(source, out, n, got);
+    leat__opening_leave(&step);
+    return status;
 }
 
 int leat__byte_source_skip(leat__byte_source *source, int64_t n,

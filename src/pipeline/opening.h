@@ -1,0 +1,43 @@
+/*
+ * opening.h: what wakes a thread that opens a pipeline.
+ *
+ * Readers may read while they are opened, as interleave a first name, and
+ * whoever opens them has no reader yet that could be cancelled. So each opening
+ * lists what can: the upstream readers, or a source. Steps on a thread without
+ * an opening are listed nowhere.
+ */
+#ifndef LEAT_PIPELINE_OPENING_H
+#define LEAT_PIPELINE_OPENING_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A call that may wait, on the stack of the thread that opens. */
+typedef struct leat__opening_step {
+    void (*cancel)(void *object);
+    void *object;
+    struct leat__opening_step *outer;
+} leat__opening_step;
+
+typedef struct leat__opening {
+    pthread_mutex_t *lock; /* immutable, as is the next one */
+    const atomic_bool *cancelled;
+    unsigned generation;      /* of the process that opens */
+    leat__opening_step *step; /* protected by lock, under which cancel runs */
+} leat__opening;
+
+/* Steps on this thread are of this opening until the end, which takes what
+ * begin has returned. */
+leat__opening *leat__opening_begin(leat__opening *opening);
+void leat__opening_end(leat__opening *outer);
+
+/* A step that is entered after a cancel is cancelled at once. `object` is used
+ * until leave, which comes on the same thread, the inner step's first. */
+void leat__opening_enter(leat__opening_step *step, void (*cancel)(void *object),
+                         void *object);
+void leat__opening_leave(const leat__opening_step *step);
+
+/* Under the opening's lock, once `cancelled` is set. */
+void leat__opening_cancel(const leat__opening *opening);
+
+#endif
