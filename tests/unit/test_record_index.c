@@ -248,6 +248,58 @@ START_TEST(a_large_file_in_the_place_of_an_index_is_not_read)
 }
 END_TEST
 
+static int count_within(int64_t max_memory, int64_t *count)
+{
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    options.max_memory = max_memory;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
+                     LEAT_OK);
+    int status = leat_reader_count(reader, count);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+START_TEST(a_kept_index_keeps_to_the_limit_of_memory)
+{
+    int64_t count = -1;
+    write_records(1000, 10);
+    stretch(path, (off_t)file.size);
+    ck_assert_int_eq(count_records(), 1000);
+    ino_t inode = kept_inode();
+    ck_assert_uint_ne(inode, 0);
+    ck_assert_int_eq(count_within(7999, &count), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 7999"));
+    ck_assert_int_eq(count, -1);
+    ck_assert_int_eq(count_within(8000, &count), LEAT_OK);
+    ck_assert_int_eq(count, 1000);
+    ck_assert(kept_inode() == inode);
+}
+END_TEST
+
+/* One of which the offsets are damaged is not counted beside the next. */
+START_TEST(an_index_that_is_made_keeps_to_the_limit_of_memory)
+{
+    int64_t count = -1;
+    unsigned char byte = 255;
+    write_records(1000, 10);
+    stretch(path, (off_t)file.size);
+    ck_assert_int_eq(count_within(7999, &count), LEAT_ELIMIT);
+    ck_assert_uint_eq(kept_inode(), 0);
+    ck_assert_int_eq(count_records(), 1000);
+    ino_t inode = kept_inode();
+    int fd = open(kept, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, &byte, 1, 60), 1);
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(count_within(8000, &count), LEAT_OK);
+    ck_assert_int_eq(count, 1000);
+    ck_assert(kept_inode() != inode);
+}
+END_TEST
+
 START_TEST(offsets_that_do_not_ascend_in_the_file_are_refused)
 {
     static const struct {
@@ -388,6 +440,8 @@ int main(void)
     tcase_add_test(tcase, a_file_of_any_time_has_its_index_kept_if_it_is_past);
     tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
     tcase_add_test(tcase, a_large_file_in_the_place_of_an_index_is_not_read);
+    tcase_add_test(tcase, a_kept_index_keeps_to_the_limit_of_memory);
+    tcase_add_test(tcase, an_index_that_is_made_keeps_to_the_limit_of_memory);
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
     tcase_add_test(tcase, an_index_goes_beside_its_own_file_alone);

@@ -28,8 +28,8 @@
 typedef struct build {
     const leat__record_index_options *options;
     leat__record_index *index;
-    atomic_int next;             /* file */
-    atomic_int_fast64_t offsets; /* bytes of those in all lists */
+    atomic_int next; /* file */
+    leat__record_index_memory memory;
 } build;
 
 /* Offsets while their number is not known. */
@@ -37,29 +37,28 @@ typedef struct offset_list {
     uint64_t *offset;
     size_t used;
     size_t capacity;
-    size_t counted; /* of those used, in build.offsets */
+    size_t counted; /* of those used, in build.memory */
 } offset_list;
 
-/* Adds those that the list has got since, and returns the bytes of all. */
-static int64_t count_offsets(build *build, offset_list *list)
+int leat__record_index_add_memory(leat__record_index_memory *memory,
+                                  const char *name, int64_t more)
 {
-    int64_t more = (int64_t)((list->used - list->counted) * sizeof(uint64_t));
-    list->counted = list->used;
-    return (int64_t)atomic_fetch_add(&build->offsets, more) + more;
-}
-
-/* Before a list grows: what all have, which becomes at most twice as much. */
-static int check_memory(build *build, const char *name, offset_list *list)
-{
-    int64_t most = build->options->max_memory;
-    int64_t all = count_offsets(build, list);
-    if (most == 0 || all <= most)
+    int64_t all = atomic_fetch_add(&memory->bytes, more) + more;
+    if (memory->most == 0 || all <= memory->most)
         return LEAT_OK;
     return leat_error(LEAT_ELIMIT,
                       "%s: the index of the records takes %lld bytes or more, "
                       "8 for each, but max_memory is %lld: expected a larger "
                       "one",
-                      name, (long long)all, (long long)most);
+                      name, (long long)all, (long long)memory->most);
+}
+
+/* Counts what the list has got since. */
+static int count_offsets(build *build, const char *name, offset_list *list)
+{
+    size_t more = (list->used - list->counted) * sizeof(uint64_t);
+    list->counted = list->used;
+    return leat__record_index_add_memory(&build->memory, name, (int64_t)more);
 }
 
 static int make_room(build *build, const char *name, offset_list *list)
@@ -67,7 +66,7 @@ static int make_room(build *build, const char *name, offset_list *list)
     if (list->capacity - list->used >= STRIDE)
         return LEAT_OK;
     size_t capacity = list->capacity ? 2 * list->capacity : 4 * STRIDE;
-    int status = check_memory(build, name, list);
+    int status = count_offsets(build, name, list);
     if (status)
         return status;
     void *moved = leat__realloc(list->offset, capacity * sizeof(uint64_t));
@@ -158,15 +157,19 @@ static int index_file(build *build, int number, leat__record_offsets *out)
     int status = leat__record_source_check(source);
     if (status)
         return status;
-    if (options->keeps && leat__record_index_load(source, name, out))
-        return LEAT_OK;
+    if (options->keeps) {
+        status = leat__record_index_load(source, name, &build->memory, out);
+        if (!status || status == LEAT_ELIMIT)
+            return status;
+    }
     status = walk_file(build, number, &list);
-    if (status != LEAT_END) {
+    if (status == LEAT_END)
+        status = count_offsets(build, source->map.name, &list);
+    if (status) {
         leat__free(list.offset);
         return status;
     }
     take_list(out, &list);
-    (void)count_offsets(build, &list);
     if (options->keeps)
         leat__record_index_keep(source, name, out);
     return LEAT_OK;
@@ -225,7 +228,9 @@ int leat__record_index_create(leat__record_index **out,
     index->of = leat__alloc_zero((size_t)files->n, sizeof(*index->of));
     index->first = leat__alloc((size_t)(files->n + 1) * sizeof(*index->first));
     if (index->of && index->first) {
-        build build = {.options = options, .index = index};
+        build build = {.options = options,
+                       .index = index,
+                       .memory = {.most = options->max_memory}};
         int threads = count_threads(files);
         status = threads > 1 ? leat__parallel_for("leat-index", threads,
                                                   index_files, &build)

@@ -81,12 +81,26 @@ bool leat__record_index_parse(const void *bytes, size_t bytes_size,
                               const char *name, size_t size, int64_t modified,
                               leat__record_offsets *out);
 
+/* The memory that the offsets of all files take. */
+typedef struct leat__record_index_memory {
+    atomic_int_fast64_t bytes;
+    int64_t most; /* 0: no limit */
+} leat__record_index_memory;
+
+/* Adds `more` bytes. Errors: LEAT_ELIMIT. */
+int leat__record_index_add_memory(leat__record_index_memory *memory,
+                                  const char *name, int64_t more);
+
 /*
- * Reads what is kept beside the file, if it is usable; or writes it. What
- * cannot be written is logged.
+ * Reads what is kept beside the file. Errors: LEAT_ELIMIT, before it is read;
+ * any other one where there is none that is usable.
  */
-bool leat__record_index_load(const leat__record_source *source,
-                             const char *format, leat__record_offsets *out);
+int leat__record_index_load(const leat__record_source *source,
+                            const char *format,
+                            leat__record_index_memory *memory,
+                            leat__record_offsets *out);
+
+/* Keeps it beside the file. What cannot be written is logged. */
 void leat__record_index_keep(const leat__record_source *source,
                              const char *format,
                              const leat__record_offsets *offsets);

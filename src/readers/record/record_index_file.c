@@ -97,49 +97,61 @@ static char *index_path(const leat__record_source *source)
     return path;
 }
 
-/* The file of records, and the format, that an index has to be of. */
+/* What an index has to be of, and the memory that it goes into. */
 typedef struct indexed {
     const leat__record_source *source;
     const char *format;
+    leat__record_index_memory *memory;
+    int64_t *counted; /* bytes of its offsets, in `memory` */
 } indexed;
 
 static int check_head(const void *user, const char *head, size_t size)
 {
     const indexed *of = user;
-    return is_header((const unsigned char *)head, size, of->format,
-                     of->source->map.size, of->source->version.modified)
-               ? LEAT_OK
-               : leat_error(LEAT_EFORMAT, "no index of this file");
+    const leat__record_source *source = of->source;
+    if (!is_header((const unsigned char *)head, size, of->format,
+                   source->map.size, source->version.modified))
+        return leat_error(LEAT_EFORMAT, "no index of this file");
+    *of->counted = (int64_t)(size - HEADER);
+    return leat__record_index_add_memory(of->memory, source->map.name,
+                                         *of->counted);
 }
 
-static bool load(const char *path, const leat__record_source *source,
-                 const char *format, leat__record_offsets *out)
+static int load(const char *path, const indexed *of, leat__record_offsets *out)
 {
+    const leat__record_source *source = of->source;
     char *bytes;
     size_t size;
     /* A record has a byte at least. */
     size_t limit = HEADER + 8 * source->map.size;
-    const indexed of = {source, format};
-    if (access(path, R_OK) != 0 ||
-        leat__file_read_own(&bytes, &size, path, limit, check_head, &of) !=
-            LEAT_OK)
-        return false;
-    if (!leat__record_index_parse(bytes, size, format, source->map.size,
+    if (access(path, R_OK) != 0)
+        return LEAT_EIO;
+    int status =
+        leat__file_read_own(&bytes, &size, path, limit, check_head, of);
+    if (status)
+        return status;
+    if (!leat__record_index_parse(bytes, size, of->format, source->map.size,
                                   source->version.modified, out)) {
         leat__free(bytes);
-        return false;
+        return LEAT_EFORMAT;
     }
     out->memory = bytes;
-    return true;
+    return LEAT_OK;
 }
 
-bool leat__record_index_load(const leat__record_source *source,
-                             const char *format, leat__record_offsets *out)
+int leat__record_index_load(const leat__record_source *source,
+                            const char *format,
+                            leat__record_index_memory *memory,
+                            leat__record_offsets *out)
 {
+    int64_t counted = 0;
+    const indexed of = {source, format, memory, &counted};
     char *path = index_path(source);
-    bool is_loaded = path && load(path, source, format, out);
+    int status = path ? load(path, &of, out) : LEAT_ENOMEM;
     leat__free(path);
-    return is_loaded;
+    if (status)
+        atomic_fetch_sub(&memory->bytes, counted);
+    return status;
 }
 
 static bool is_settled(const leat__record_source *source)
