@@ -455,8 +455,9 @@ static int compare(struct comparison *comparison)
 
 int command_compare(int argc, char **argv)
 {
-    struct comparison comparison = {.source = LAYER_SOURCE_OPTIONS_INIT,
-                                    .listed = 10};
+    static struct comparison comparison = {.source = LAYER_SOURCE_OPTIONS_INIT,
+                                           .listed = 10};
+    static struct layer_source_options checked; /* large for a stack */
     struct option_spec layer[LAYER_SOURCE_OPTIONS];
     layer_source_options_list(layer, &comparison.source);
     const struct option_spec specs[] = {
@@ -487,7 +488,7 @@ int command_compare(int argc, char **argv)
     if (is_layer == (arguments[1] != NULL))
         message_misuse("compare", "compare: give A and B, or B alone with "
                                   "--net or --reader");
-    struct layer_source_options checked = comparison.source;
+    checked = comparison.source;
     if (!is_layer)
         checked.reader = arguments[0];
     if (!checked.net && !checked.layer.batch_size)
