@@ -100,6 +100,25 @@ START_TEST(files_are_read_one_after_the_other)
 }
 END_TEST
 
+START_TEST(too_many_files_are_refused_with_another_way)
+{
+    char list[FIXTURE_PATH + 16];
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    snprintf(list, sizeof(list), "%s/list", folder);
+    snprintf(text, sizeof(text), "tfrecord:@%s", list);
+    FILE *names = fopen(list, "w");
+    for (int i = 0; i < 65536; i++)
+        ck_assert_int_gt(fprintf(names, "%s\n", path[0]), 0);
+    ck_assert_int_eq(fclose(names), 0);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "at most 65535 files"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "interleave"));
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(every_position_is_found)
 {
     leat_reader *reader = record_reader_open(text);
@@ -510,6 +529,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, files_are_read_one_after_the_other);
+    tcase_add_test(tcase, too_many_files_are_refused_with_another_way);
     tcase_add_test(tcase, every_position_is_found);
     tcase_add_test(tcase, threads_read_at_random_beside_a_walk);
     tcase_add_test(tcase, a_token_knows_its_files_wherever_they_are);

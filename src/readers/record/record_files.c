@@ -54,7 +54,9 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
 {
     leat__record_files files = {0};
     if (n > LEAT__RECORD_FILES_MAX)
-        return leat_error(LEAT_ELIMIT, "expected at most %d files, got %d",
+        return leat_error(LEAT_ELIMIT,
+                          "a reader maps at most %d files, got %d: read them "
+                          "by files and interleave, which open some at a time",
                           LEAT__RECORD_FILES_MAX, n);
     files.revision = format->revision;
     files.source = leat__alloc_zero((size_t)n, sizeof(*files.source));
