@@ -382,6 +382,10 @@ int leat__transform_apply(const leat__transform *transform,
     return status;
 }
 
+/* Of images below this memcpy reads what it overwrites, which takes longer than
+   stores past the caches. */
+enum { THROUGH_CACHES = 2048 };
+
 /* Whether the crop is the image's bytes as they are. */
 static bool is_whole(const leat__transform_image *image, const int shape[3],
                      leat_layout layout)
@@ -392,7 +396,7 @@ static bool is_whole(const leat__transform_image *image, const int shape[3],
 
 int leat__transform_crop(const leat__transform *transform,
                          const leat__transform_image *image, const int shape[3],
-                         leat_layout layout, void *crop,
+                         leat_layout layout, bool is_streamed, void *crop,
                          leat_device_choice *choice)
 {
     int status = check_image(transform, LEAT_EDATA, image->channels,
@@ -414,12 +418,13 @@ int leat__transform_crop(const leat__transform *transform,
                                      .scale = 1};
     leat__transform_image plain = *image;
     plain.mirror = 0;
-    if (is_whole(image, shape, layout))
-        leat__streaming_copy(crop, image->pixels,
-                             (size_t)shape[0] * (size_t)shape[1] *
-                                 (size_t)shape[2]);
-    else
+    size_t bytes = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
+    if (!is_whole(image, shape, layout))
         leat__transform_top(transform->kernels, &job, &plain, crop);
+    else if (is_streamed || bytes < THROUGH_CACHES)
+        leat__streaming_copy(crop, image->pixels, bytes);
+    else
+        memcpy(crop, image->pixels, bytes);
     *choice = (leat_device_choice){.h_off = image->h_off,
                                    .w_off = image->w_off,
                                    .mirror = image->mirror != 0};

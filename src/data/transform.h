@@ -89,13 +89,14 @@ leat__row_convert *leat__transform_row(const leat__transform *transform,
 /*
  * As leat__transform_apply as far as the CPU goes when a device does the rest:
  * the uint8 crop into `crop`, in `layout`, and what was chosen for it. The
- * image is of uint8. Its bytes may be there for other threads only after
- * leat__streaming_copy_end. Errors as of leat__transform_apply. Thread safety:
- * any thread.
+ * image is of uint8. A whole image that is streamed, or small, goes past the
+ * caches, and may be there for other threads only after
+ * leat__streaming_copy_end. Errors as of
+ * leat__transform_apply. Thread safety: any thread.
  */
 int leat__transform_crop(const leat__transform *transform,
                          const leat__transform_image *image, const int shape[3],
-                         leat_layout layout, void *crop,
+                         leat_layout layout, bool is_streamed, void *crop,
                          leat_device_choice *choice);
 
 /* Scale and means of all batches; borrowed. Its shape is not set. */

@@ -372,7 +372,7 @@ int leat_transformer_apply(leat_transformer *transformer,
 int leat__transformer_crop(leat_transformer *transformer,
                            const leat_field *field, leat_rng rng,
                            const uint32_t words[4], const int shape[3],
-                           leat_layout layout, void *crop,
+                           leat_layout layout, bool is_streamed, void *crop,
                            leat_device_choice *choice)
 {
     leat__transform_image image;
@@ -380,7 +380,7 @@ int leat__transformer_crop(leat_transformer *transformer,
     if (status)
         return status;
     return leat__transform_crop(transformer->shared->transform, &image, shape,
-                                layout, crop, choice);
+                                layout, is_streamed, crop, choice);
 }
 
 const leat__transform_job *

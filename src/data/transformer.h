@@ -38,12 +38,12 @@ void leat__transformer_count(const leat_transformer *transformer,
 
 /*
  * The CPU's part of leat_transformer_apply if a device does the rest: a uint8
- * crop in `layout`, and its random choices.
+ * crop in `layout`, as of leat__transform_crop, and its random choices.
  */
 int leat__transformer_crop(leat_transformer *transformer,
                            const leat_field *field, leat_rng rng,
                            const uint32_t words[4], const int shape[3],
-                           leat_layout layout, void *crop,
+                           leat_layout layout, bool is_streamed, void *crop,
                            leat_device_choice *choice);
 
 /* Scale and means of all batches; borrowed. Its shape is not set. */

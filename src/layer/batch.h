@@ -96,6 +96,7 @@ typedef struct leat__batch {
     int n;                  /* rows; settled before outstanding is 0, as is */
     int valid;              /* of those, samples; the rest are padding */
     bool populates;         /* its samples are the first in the memory */
+    bool is_streamed;       /* whole images go past the processor's caches */
     /* protected by lock */
     int failed; /* first bad sample; -1: none */
     int status;

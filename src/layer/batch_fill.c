@@ -300,7 +300,8 @@ static inline int put_image(leat__batch_fill *fill, leat__batch *batch,
         return leat_transformer_apply(fill->image[number], field, rng, words,
                                       shape, to);
     return leat__transformer_crop(fill->image[number], field, rng, words, shape,
-                                  batch->shape.pixel_layout, to,
+                                  batch->shape.pixel_layout, batch->is_streamed,
+                                  to,
                                   leat__batch_choice(batch, chunk->first + i));
 }
 

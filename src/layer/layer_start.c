@@ -337,15 +337,16 @@ static int start_prefetcher(leat_data_layer_group *group,
     int workers = count_workers(group, decodes || !shape->is_cropped);
     bool is_batch = leat__data_reader_needs_batches(group->reader);
     bool has_thread = has_copy_thread(group);
-    /* Neighbours share a copy: so many come into use, and each worker does best
-       with one of its own. */
+    /* Neighbours share a copy: so many come into use. Workers are in a quarter
+       of them, so that what a device reads has left their caches. */
     int in_use = has_thread ? batches.all : batches.circulating;
     const leat__autotune_load load = {
         .sample_bytes = sample_bytes,
         .buffer_bytes = sample->buffer_size,
         .batch_size = spec->batch_size,
         .workers = workers,
-        .batches = group->n * (in_use - 1),
+        .batches = has_thread && in_use > 4 ? group->n * (in_use - 1) / 4
+                                            : group->n * (in_use - 1),
     };
     bool is_whole = group->plan.is_variable;
     const leat__prefetcher_options options = {

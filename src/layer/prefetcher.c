@@ -68,6 +68,34 @@ typedef struct claimed {
     int64_t input; /* and chunks */
 } claimed;
 
+/* A core's own cache has what it wrote last, up to so much: servers' have 2
+   MiB, and as many bytes are read as written. */
+#define CORE_CACHE ((int64_t)1 << 20)
+
+/* Batches that are being copied or transformed, or the caller's. */
+enum { AFTER = 3 };
+
+/*
+ * Whether much of the batch, just opened, will be in the workers' own caches
+ * when a device reads it, which is slow there: few others are written between.
+ * Else workers write through their caches, since stores past them slow the
+ * device's reads of the batches before.
+ */
+static bool is_read_soon(const leat__prefetcher *prefetcher,
+                         const leat__device_queue *queue,
+                         const leat__batch *batch)
+{
+    const leat__device_queues *all = &prefetcher->queues;
+    unsigned filling =
+        (unsigned)prefetcher->next_number -
+        (unsigned)atomic_load_explicit(&all->nfinished, memory_order_relaxed);
+    int before = atomic_load(&queue->circulating) -
+                 atomic_load_explicit(&queue->nfree, memory_order_relaxed) -
+                 (int)filling / all->n - AFTER;
+    return (before > 0 ? before + 1 : 1) * (int64_t)batch->capacity <
+           prefetcher->options.workers * CORE_CACHE;
+}
+
 /* The next batch of the sequence. */
 static int open_batch(leat__prefetcher *prefetcher, claimed *out)
 {
@@ -77,9 +105,12 @@ static int open_batch(leat__prefetcher *prefetcher, claimed *out)
     int missing = status ? (int)(out->queue - prefetcher->queues.queue) : -1;
     atomic_store_explicit(&prefetcher->out_of_batches, missing,
                           memory_order_relaxed);
-    if (!status)
-        leat__batch_begin(prefetcher->open, prefetcher->next_number++);
-    return status;
+    if (status)
+        return status;
+    leat__batch *batch = prefetcher->open;
+    leat__batch_begin(batch, prefetcher->next_number++);
+    batch->is_streamed = is_read_soon(prefetcher, out->queue, batch);
+    return LEAT_OK;
 }
 
 static claim_result claim_locked(leat__prefetcher *prefetcher,

@@ -15,6 +15,9 @@
 
 enum { SECONDS = 60, BATCH = 4, DEVICES = 2, AHEAD = 2 };
 
+static int batches; /* of a device */
+static size_t room; /* bytes of a batch, if more than its shape's */
+
 static leat_pipeline *pipeline;
 static leat__data_reader *reader;
 static leat_transformer *transformer;
@@ -64,8 +67,9 @@ static int try_start(int devices, int workers, bool threaded, int fail_at)
         .queue = {.transformer = transformer,
                   .shape = worker.shape,
                   .batch_size = BATCH,
-                  .batches = AHEAD + 1,
-                  .circulating = AHEAD + 1},
+                  .room = room,
+                  .batches = batches,
+                  .circulating = batches},
         .device = device,
         .devices = devices,
         .workers = workers,
@@ -97,6 +101,8 @@ static void stop(void)
 static void set_up(void)
 {
     prefetcher = NULL;
+    batches = AHEAD + 1;
+    room = 0;
     watchdog_start(SECONDS);
 }
 
@@ -214,6 +220,35 @@ START_TEST(no_batch_comes_while_the_caller_holds_them_all)
     check_batch(batch, AHEAD + 1);
     check_batch(held[0], 0);
     stop();
+}
+END_TEST
+
+/* One worker's cache holds a MiB of what it wrote: here four batches, beside
+   the three that may be on their way to the caller. */
+START_TEST(batches_are_streamed_until_as_many_wait_as_fill_a_cache)
+{
+    leat__batch *held[12];
+    batches = 12;
+    room = (size_t)256 << 10;
+    start(1, 1, false);
+    take_without_giving(0, 12, held);
+    for (int k = 0; k < 12; k++)
+        ck_assert_msg(held[k]->is_streamed == (k < 6), "batch %d", k);
+    stop();
+}
+END_TEST
+
+START_TEST(batches_as_large_as_the_caches_are_not_streamed)
+{
+    leat__batch *held[AHEAD + 1];
+    for (int workers = 1; workers <= 2; workers++) {
+        room = (size_t)1 << 20;
+        start(1, workers, false);
+        take_without_giving(0, AHEAD + 1, held);
+        for (int k = 0; k <= AHEAD; k++)
+            ck_assert_int_eq(held[k]->is_streamed, workers == 2);
+        stop();
+    }
 }
 END_TEST
 
@@ -371,6 +406,9 @@ int main(void)
     tcase_add_test(tcase, each_device_gets_its_batches_in_sequence);
     tcase_add_test(tcase, devices_may_have_callers_of_their_own);
     tcase_add_test(tcase, no_batch_comes_while_the_caller_holds_them_all);
+    tcase_add_test(tcase,
+                   batches_are_streamed_until_as_many_wait_as_fill_a_cache);
+    tcase_add_test(tcase, batches_as_large_as_the_caches_are_not_streamed);
     tcase_add_test(tcase, a_device_that_takes_nothing_holds_the_others_up);
     tcase_add_test(tcase, after_the_end_what_is_ready_can_still_be_taken);
     tcase_add_loop_test(tcase, cancel_ends_every_wait, 0, 2);

@@ -69,6 +69,40 @@ START_TEST(without_options_pixels_stay_as_they_are)
 }
 END_TEST
 
+/* Small and large, past the caches and through them, at any place. */
+START_TEST(a_whole_image_for_a_device_stays_as_it_is)
+{
+    static const int sides[] = {1, 26, 27, 64}; /* 2028 and 2187 bytes */
+    static unsigned char large[3 * 64 * 64];
+    unsigned char crop[sizeof(large) + 128];
+    create(LEAT_TEST, LEAT_FLOAT32);
+    for (size_t i = 0; i < sizeof(large); i++)
+        large[i] = (unsigned char)(i * 7 + i / 251);
+    for (int k = 0; k < 4 * 2 * 64; k++) {
+        int side = sides[k % 4], offset = k / 8;
+        const int shape[3] = {3, side, side};
+        size_t bytes = (size_t)(3 * side * side);
+        const leat_field field = {.dtype = LEAT_UINT8,
+                                  .ndim = 3,
+                                  .shape = {3, side, side},
+                                  .data = large,
+                                  .bytes = bytes};
+        leat_device_choice choice;
+        memset(crop, 0x5c, sizeof(crop));
+        ck_assert_int_eq(leat__transformer_crop(
+                             transformer, &field, LEAT_RNG_LEAT, words, shape,
+                             LEAT_NCHW, k / 4 % 2, crop + offset, &choice),
+                         LEAT_OK);
+        ck_assert_mem_eq(crop + offset, large, bytes);
+        for (size_t i = 0; i < sizeof(crop); i++)
+            ck_assert((i >= (size_t)offset && i < (size_t)offset + bytes) ||
+                      crop[i] == 0x5c);
+        ck_assert(choice.h_off == 0 && choice.w_off == 0 && !choice.mirror &&
+                  !choice.is_zero);
+    }
+}
+END_TEST
+
 START_TEST(crop_mean_and_scale_come_together)
 {
     const float mean[] = {1, 2};
@@ -489,6 +523,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, without_options_pixels_stay_as_they_are);
+    tcase_add_test(tcase, a_whole_image_for_a_device_stays_as_it_is);
     tcase_add_test(tcase, crop_mean_and_scale_come_together);
     tcase_add_test(tcase, what_follows_a_good_image_is_checked_as_well);
     tcase_add_loop_test(tcase, an_image_like_the_last_gets_what_the_first_gets,
