@@ -257,8 +257,9 @@ LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
 /**
  * Writes where the next forward goes on into an initialised token: after the
  * same number of batches the same one on every rank; over buffers of a stream
- * (shuffle:N, bucket, window) it may be each rank's own, and another one after
- * a restore: all lead to the same samples. Errors: LEAT_ESTATE before setup;
+ * (shuffle:N, bucket, window) it may be each rank's own, and there and over a
+ * cache of a stream another one after a restore: all lead to the same samples.
+ * Errors: LEAT_ESTATE before setup;
  * LEAT_EUNSUPPORTED where a reader cannot be resumed, as of a queue or a pipe;
  * LEAT_ENOMEM; the token is then as it was. Thread safety: one caller a layer.
  */
