@@ -350,8 +350,9 @@ LEAT_API int leat_mix_options_init(leat_mix_options *options);
  * epoch is that of the even order.
  *
  * Over random access mix has it, too. Else an input's end is found when it is
- * drawn, and inputs are at most 32; a resume token of one is refused by the
- * other. `options` may be NULL.
+ * drawn, and inputs are at most 32. The orders may differ, so a resume token of
+ * one is refused by the other: also one of the run that made the `cache:dir` of
+ * a stream, until that directory is moved away. `options` may be NULL.
  */
 LEAT_API int leat_pipeline_mix(leat_pipeline **out,
                                leat_pipeline *const upstream[], int n,
