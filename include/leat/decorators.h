@@ -351,8 +351,9 @@ LEAT_API int leat_mix_options_init(leat_mix_options *options);
  *
  * Over random access mix has it, too. Else an input's end is found when it is
  * drawn, and inputs are at most 32. The orders may differ, so a resume token of
- * one is refused by the other: also one of the run that made the `cache:dir` of
- * a stream, until that directory is moved away. `options` may be NULL.
+ * one is refused by the other. An input with the `cache:dir` of a stream counts
+ * as a stream, also once the directory is there, unless it has a `shuffle` or
+ * `constant` with random access of its own. `options` may be NULL.
  */
 LEAT_API int leat_pipeline_mix(leat_pipeline **out,
                                leat_pipeline *const upstream[], int n,

@@ -176,6 +176,7 @@ const leat_reader_type leat__constant_type = {
     .argument_size = sizeof(leat_argument),
     .min_upstream = 1,
     .max_upstream = 1,
+    .own_access = 1,
     .open = constant_open,
 };
 

@@ -69,6 +69,13 @@ bool leat__pipeline_draws_seed(const leat_pipeline *pipeline);
 /* Whether leat_reader_may_block probes the storage, so that it may change. */
 bool leat__reader_can_probe(const leat_reader *reader);
 
+/*
+ * Whether it has random access whenever the pipeline is opened. A cache of a
+ * stream has it once all is kept: an order that depended on it would be another
+ * one then, and refuse tokens from before.
+ */
+bool leat__reader_has_lasting_access(const leat_reader *reader);
+
 /* Whether what it has read does not come again (leat_reader_ops). */
 bool leat__reader_reads_once(const leat_reader *reader);
 

@@ -156,6 +156,21 @@ static void cancel_upstream(void *object)
         leat_reader_cancel(list->reader[i]);
 }
 
+/*
+ * A decorator whose upstream readers all have it takes one form whenever it is
+ * opened. Over a stream a cache has random access once all is kept, and so have
+ * decorators over that, but for those that have their own.
+ */
+static bool has_lasting_access(const leat_reader *reader,
+                               leat_reader *const upstream[], int n)
+{
+    const leat_reader_type *type = reader->pipeline->type;
+    bool lasts = !type->opens_upstream;
+    for (int i = 0; i < n; i++)
+        lasts &= upstream[i]->state->lasting_access;
+    return (lasts || type->own_access) && leat_reader_is_random_access(reader);
+}
+
 static int open_with(const leat_pipeline *pipeline,
                      const leat_open_options *options, int depth,
                      leat_reader_figures *figures, leat_reader *upstream[],
@@ -189,6 +204,7 @@ static int open_with(const leat_pipeline *pipeline,
     }
     reader->state->form = leat__reader_form(reader, upstream, n);
     reader->state->reads_once = reads_once(reader, upstream, n);
+    reader->state->lasting_access = has_lasting_access(reader, upstream, n);
     *out = reader;
     return LEAT_OK;
 }

@@ -30,6 +30,11 @@ int leat_reader_is_random_access(const leat_reader *reader)
     return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);
 }
 
+bool leat__reader_has_lasting_access(const leat_reader *reader)
+{
+    return reader->state->lasting_access;
+}
+
 int leat_reader_is_endless(leat_reader *reader)
 {
     int64_t count;

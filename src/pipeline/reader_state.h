@@ -24,6 +24,7 @@ struct leat_reader_state {
     bool is_part;          /* another reader reads it, whose mark has its own */
     bool defers;           /* it may leave work to materialize */
     bool reads_once;       /* what was read does not come again */
+    bool lasting_access;   /* random access, whatever caches keep */
     bool has_begun;        /* it may not be at the beginning of the data */
     leat_position at;      /* where next goes on */
     /* What the next call returns instead of samples; LEAT_OK: nothing. */

@@ -68,6 +68,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "the reader type \"%s\": drops_behind is %d: "
                           "expected 0 or 1",
                           type->name, type->drops_behind);
+    if (type->own_access != 0 && type->own_access != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": own_access is %d: expected "
+                          "0 or 1",
+                          type->name, type->own_access);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

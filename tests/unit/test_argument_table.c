@@ -120,6 +120,15 @@ START_TEST(a_type_that_passes_on_has_one_upstream)
 }
 END_TEST
 
+START_TEST(a_type_has_its_own_access_or_not)
+{
+    leat_reader_type type = type_of(NULL);
+    type.own_access = 2;
+    ck_assert_int_eq(leat_reader_register(&type), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "own_access is 2"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("argument_table");
@@ -129,5 +138,6 @@ int main(void)
     tcase_add_test(tcase, the_size_of_an_entry_must_be_told);
     tcase_add_test(tcase, entries_of_a_later_header_are_found);
     tcase_add_test(tcase, a_type_that_passes_on_has_one_upstream);
+    tcase_add_test(tcase, a_type_has_its_own_access_or_not);
     return suite_run(suite);
 }

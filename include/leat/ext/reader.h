@@ -496,6 +496,13 @@ typedef struct leat_reader_type {
     /** 1: its upstream readers are opened with leat_open_options.drop_behind.
      */
     int drops_behind;
+    /**
+     * 1: a decorator whose random access does not depend on that of its
+     * upstream readers: it has it over any, or never opens without. Of others a
+     * mix, whose order differs by that, uses it only where it does not come
+     * from a cache of a stream, which has it once all is kept.
+     */
+    int own_access;
 } leat_reader_type;
 
 /**

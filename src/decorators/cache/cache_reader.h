@@ -20,7 +20,8 @@
  *
  * On disk samples are given from the directory once that is whole; until then
  * they are read from the upstream reader, and written on the way. A directory
- * that was whole at open gives random access, whatever the upstream reader has.
+ * that was whole at open gives random access, whatever the upstream reader has:
+ * no order may depend on that (leat__reader_has_lasting_access).
  */
 #ifndef LEAT_DECORATORS_CACHE_CACHE_READER_H
 #define LEAT_DECORATORS_CACHE_CACHE_READER_H

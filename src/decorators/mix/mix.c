@@ -3,7 +3,9 @@
  *
  * An epoch has phases, of which the first draws from all inputs. Where an input
  * that has ended is left out, the next phase draws from the others, by their
- * own weights. By index all phases are known when it is opened.
+ * own weights. By index all phases are known when it is opened, and each ends
+ * with other draws than over streams. So the form, and with it the order, does
+ * not depend on what a cache of a stream keeps.
  */
 #include "decorators/mix/mix.h"
 #include "base/counter.h"
@@ -12,6 +14,7 @@
 #include "base/options.h"
 #include "decorators/argument_text.h"
 #include "decorators/decorators.h"
+#include "pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,7 +318,7 @@ static int begin_stream(leat__mix *mix)
     return mix->input ? LEAT_OK : LEAT_ENOMEM;
 }
 
-static int begin(leat__mix *mix, const leat_open *open, bool is_random_access)
+static int begin(leat__mix *mix, const leat_open *open, bool is_by_index)
 {
     const bool none[LEAT__MIX_MAX] = {false};
     mix->map.positions = mix_positions;
@@ -329,21 +332,20 @@ static int begin(leat__mix *mix, const leat_open *open, bool is_random_access)
     if (!status)
         status = leat__mix_add_phase(mix, none);
     if (!status)
-        status = is_random_access ? plan_epoch(mix) : begin_stream(mix);
+        status = is_by_index ? plan_epoch(mix) : begin_stream(mix);
     return status;
 }
 
 static int mix_open(const leat_open *open, leat_reader **out)
 {
-    bool is_random_access = true;
+    bool is_by_index = true;
     for (int i = 0; i < open->nupstream; i++)
-        is_random_access &= leat_reader_is_random_access(open->upstream[i]);
+        is_by_index &= leat__reader_has_lasting_access(open->upstream[i]);
     leat__mix *mix = leat__decorator_new(
-        open, is_random_access ? &mix_ops : &leat__mix_stream_ops,
-        sizeof(*mix));
+        open, is_by_index ? &mix_ops : &leat__mix_stream_ops, sizeof(*mix));
     if (!mix)
         return LEAT_ENOMEM;
-    int status = begin(mix, open, is_random_access);
+    int status = begin(mix, open, is_by_index);
     if (status) {
         finish(mix);
         leat__free(mix);

@@ -87,6 +87,7 @@ const leat_reader_type leat__shuffle_type = {
     .argument_size = sizeof(leat_argument),
     .min_upstream = 1,
     .max_upstream = 1,
+    .own_access = 1,
     .open = shuffle_open,
 };
 
