@@ -45,7 +45,14 @@ static void report_device(struct report *report,
         {"h2d_copies.best_share", NULL, REPORT_SHARE, bus / ceiling->best,
          NULL},
         {0}};
+    const struct figure call[] = {
+        {"driver_call_us", "a call of the driver", REPORT_US,
+         1e6 * result->driver_call,
+         "alone, after the same pause; forward makes three"},
+        {0}};
     report_figures(report, figures);
+    if (result->driver_call > 0)
+        report_figures(report, call);
     if (isnan(ceiling->rate) && !report->object)
         printf("h2d, pinned            unknown: %s\n",
                plain_text(ceiling->why));

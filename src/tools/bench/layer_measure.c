@@ -393,6 +393,31 @@ static void measure_overlap(struct overlap *out, struct layer_source *source,
         device->ops->event_destroy(device, run.timer[i]);
 }
 
+/*
+ * What any call of the driver takes a caller that has done something else for
+ * so long, so that nothing of it is in a cache: forward makes three. The
+ * median. After pauses that are too long to repeat, nothing.
+ */
+static double measure_driver_call(const struct layer_source *member,
+                                  const struct layer_options *options)
+{
+    enum { CALLS = 21 };
+    static const double longest_ms = 50;
+    leat_device *device = member->device;
+    double pause = options->compute_ms + options->sleep_ms;
+    double seconds[CALLS];
+    if (!device->ops->stream_is_capturing || pause <= 0 || pause > longest_ms)
+        return 0;
+    for (int i = 0; i < CALLS; i++) {
+        consume(options);
+        output_require(interrupt_check());
+        double start = leat__clock_seconds();
+        (void)device->ops->stream_is_capturing(device, member->stream);
+        seconds[i] = leat__clock_seconds() - start;
+    }
+    return bench_spread_of(seconds, CALLS).median;
+}
+
 /* What single devices have besides, measured while the layer is idle. */
 static void measure_device(struct layer_result *out,
                            struct layer_source *member,
@@ -405,6 +430,7 @@ static void measure_device(struct layer_result *out,
     if (!member->device)
         return;
     settle();
+    out->driver_call = measure_driver_call(member, options);
     h2d_measure_ceiling(&out->ceiling, member->device, bytes);
 }
 

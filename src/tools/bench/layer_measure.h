@@ -69,6 +69,7 @@ struct layer_result {
     struct bandwidth bandwidth;
     int64_t peak_rss;
     struct h2d_ceiling ceiling; /* where one layer has a device */
+    double driver_call; /* seconds of one after the caller's pause; 0: none */
     struct overlap overlap;
 };
 
