@@ -116,26 +116,36 @@ START_TEST(cancel_wakes_a_setup_that_waits)
 }
 END_TEST
 
-static char folder[] = "/tmp/leat-XXXXXX", pipe_path[64], images_path[64];
+static char folder[] = "/tmp/leat-XXXXXX", pipe_path[64], images_path[64],
+            labels_path[64];
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, size, 1, file), 1);
+    ck_assert_int_eq(fclose(file), 0);
+}
 
 static void make_pipe(void)
 {
     static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0,
                                            0, 0, 1, 0, 0, 0, 1, 7};
+    static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 7};
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", folder);
     snprintf(images_path, sizeof(images_path), "%s/images", folder);
+    snprintf(labels_path, sizeof(labels_path), "%s/labels", folder);
     ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
-    FILE *file = fopen(images_path, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(images, sizeof(images), 1, file), 1);
-    ck_assert_int_eq(fclose(file), 0);
+    write_file(images_path, images, sizeof(images));
+    write_file(labels_path, labels, sizeof(labels));
 }
 
 static void remove_pipe(void)
 {
     unlink(pipe_path);
     unlink(images_path);
+    unlink(labels_path);
     rmdir(folder);
 }
 
@@ -165,6 +175,9 @@ START_TEST(cancel_wakes_a_setup_that_opens_what_reads_a_pipe)
         "idx:%1$s | batch:2",
         "files:%1$s | interleave:(idx:{})",
         "(fixed:%2$s,fields=(data=uint8@0:1x1x1)) (" NAMES OF_NAMES ") | mix",
+        "files:%2$s,%1$s | interleave:(idx:{})",
+        "files:%2$s,%1$s | interleave:(files:{} | interleave:(idx:{}))",
+        "files:%3$s,%1$s | interleave:(idx:%2$s,{})",
     };
     char text[256];
     leat_pipeline *pipeline;
@@ -173,7 +186,8 @@ START_TEST(cancel_wakes_a_setup_that_opens_what_reads_a_pipe)
     void *result;
     make_pipe();
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        snprintf(text, sizeof(text), texts[i], pipe_path, images_path);
+        snprintf(text, sizeof(text), texts[i], pipe_path, images_path,
+                 labels_path);
         ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
         ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
                          LEAT_OK);
@@ -187,6 +201,34 @@ START_TEST(cancel_wakes_a_setup_that_opens_what_reads_a_pipe)
         leat_data_layer_destroy(layer);
         leat_pipeline_unref(pipeline);
     }
+    remove_pipe();
+}
+END_TEST
+
+START_TEST(destroy_wakes_a_thread_that_opens_what_reads_a_pipe)
+{
+    static const char *const texts[] = {
+        "files:%2$s,%1$s | interleave:(idx:{}),ahead=0,cycle=1",
+        "files:%3$s,%1$s | interleave:(idx:%2$s,{}),ahead=0,cycle=1 | "
+        "prefetch:2",
+    };
+    char text[256];
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    make_pipe();
+    options.batch_size = 1;
+    options.reader_thread = LEAT_READER_ON;
+    snprintf(text, sizeof(text), texts[_i], pipe_path, images_path,
+             labels_path);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    int status = leat_data_layer_setup(layer, NULL, 0);
+    ck_assert_msg(!status, "%s", leat_last_error());
+    int writer = await_reader();
+    leat_data_layer_destroy(layer);
+    close(writer);
+    leat_pipeline_unref(pipeline);
     remove_pipe();
 }
 END_TEST
@@ -250,6 +292,8 @@ int main(void)
                         0, 3);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_opens_what_reads_a_pipe);
+    tcase_add_loop_test(
+        tcase, destroy_wakes_a_thread_that_opens_what_reads_a_pipe, 0, 2);
     tcase_add_test(tcase, a_layer_cancelled_before_setup_stays_so);
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     return suite_run(suite);

@@ -7,6 +7,7 @@
 #include "decorators/index_map.h"
 #include "decorators/interleave/source_names.h"
 #include "decorators/interleave/turns.h"
+#include "pipeline/opening.h"
 
 #include <leat/decorators.h>
 
@@ -30,6 +31,7 @@ typedef struct leat__interleave_template {
     leat_open open;       /* for those that are opened on the way */
     pthread_mutex_t lock; /* of the readers that are open, and of cancelled */
     bool is_cancelled;
+    leat__opening opening;        /* of a reader that is in no slot yet */
     leat__interleave_slot *ahead; /* opened, in order, before their turn */
     int nahead, most_ahead;
     int64_t next_name; /* of the upstream reader's */

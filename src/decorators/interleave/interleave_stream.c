@@ -351,6 +351,7 @@ static void template_cancel(leat_reader *reader)
     for (int i = 0; i < template->nahead; i++)
         if (template->ahead[i].reader)
             leat_reader_cancel(template->ahead[i].reader);
+    leat__opening_cancel(&template->opening);
     pthread_mutex_unlock(&template->lock);
 }
 

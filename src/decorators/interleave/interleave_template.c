@@ -6,7 +6,7 @@
  * file) runs while others are read. Element k is the upstream reader's sample
  * k of the epoch. `lock` protects the list of open readers, slots and ahead,
  * from a cancel of another thread: readers enter it open, and leave it before
- * they are closed.
+ * they are closed. One that is not open yet is in `opening`.
  */
 #include "base/memory.h"
 #include "base/thread.h"
@@ -103,38 +103,62 @@ static int close_failed(const leat__interleave *interleave, leat_reader *reader,
                       interleave->template->name, line);
 }
 
-static int open_element(leat__interleave *interleave, int64_t element,
-                        leat_reader **out)
+static void cancel_reader(void *reader)
 {
-    const leat_open *open = &interleave->template->open;
-    leat_pipeline *pipeline;
+    leat_reader_cancel(reader);
+}
+
+static int open_reader(leat__interleave *interleave,
+                       const leat_pipeline *pipeline, int64_t element,
+                       leat_reader **out)
+{
     leat_reader *reader;
-    int status = leat_args_pipeline(open->args, "pipeline",
-                                    interleave->template->name, &pipeline);
+    leat__opening_step step;
+    int status = leat_open_again(&interleave->template->open, pipeline, element,
+                                 &reader);
     if (status)
         return status;
-    status = leat_open_again(open, pipeline, element, &reader);
-    leat_pipeline_unref(pipeline);
-    if (status)
-        return status;
+    leat__opening_enter(&step, cancel_reader, reader);
     if (interleave->fields.n > 0)
         status = check_fields(interleave, reader);
     if (!status)
         status = enter_epoch(reader, interleave->map.next.epoch);
+    leat__opening_leave(&step);
     if (status)
         return close_failed(interleave, reader, status);
     *out = reader;
     return LEAT_OK;
 }
 
-/* Puts a reader into the list. */
+/* By a cancel of this interleave, which may be open itself or not yet. */
+static int open_element(leat__interleave *interleave, int64_t element,
+                        leat_reader **out)
+{
+    template *made = interleave->template;
+    leat_pipeline *pipeline;
+    leat__opening_step step;
+    int status =
+        leat_args_pipeline(made->open.args, "pipeline", made->name, &pipeline);
+    if (status)
+        return status;
+    leat__opening_enter(&step, cancel_reader, interleave);
+    leat__opening *outer = leat__opening_begin(&made->opening);
+    status = open_reader(interleave, pipeline, element, out);
+    leat__opening_end(outer);
+    leat__opening_leave(&step);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+/* Puts a reader into the list, of which `ahead` more are ahead. */
 static void enter_list(template *made, leat__interleave_slot *slot,
-                       leat_reader *reader)
+                       leat_reader *reader, int ahead)
 {
     pthread_mutex_lock(&made->lock);
     slot->reader = reader;
     if (made->is_cancelled && reader)
         leat_reader_cancel(reader);
+    made->nahead += ahead;
     pthread_mutex_unlock(&made->lock);
 }
 
@@ -165,12 +189,7 @@ static void open_ahead(leat__interleave *interleave)
         return;
     if (slot->status)
         leat__error_save(slot->line);
-    pthread_mutex_lock(&made->lock);
-    slot->reader = reader;
-    if (made->is_cancelled && reader)
-        leat_reader_cancel(reader);
-    made->nahead++;
-    pthread_mutex_unlock(&made->lock);
+    enter_list(made, slot, reader, 1);
 }
 
 /* After an error other readers are not opened. */
@@ -273,7 +292,7 @@ int leat__template_take_again(leat__interleave *interleave,
                           (long long)element);
     if (status)
         return status;
-    enter_list(interleave->template, slot, reader);
+    enter_list(interleave->template, slot, reader, 0);
     slot->element = element;
     slot->source = slot->kept = NULL;
     return LEAT_OK;
@@ -392,6 +411,8 @@ static int create(leat__interleave *interleave, const leat_open *open)
         return status;
     }
     interleave->template = made;
+    made->opening.lock = &made->lock;
+    made->opening.cancelled = &interleave->map.decorator.cancelled;
     made->open = *open;
     made->open.upstream = NULL;
     made->open.pipeline = NULL;
