@@ -2,9 +2,10 @@
  * DESIGN. A workspace lists the shared readers that are open, or being opened.
  * One lock protects the lists and the counts of callers; a reader is opened and
  * closed without it, as that may read storage, and open or close readers of the
- * same workspace. Who finds one that is being opened waits on `opened`. Nobody
- * waits for a reader that waits for his: a name alone does not wait, and a
- * pipeline is no part of its own upstream.
+ * same workspace. Who finds one that is being opened waits on `opened`, where a
+ * cancel of his opening wakes him. Nobody waits for a reader that waits for
+ * his: a name alone does not wait, and a pipeline is no part of its own
+ * upstream.
  *
  * In a forked child the parent's readers are not found. Lock and `opened` are
  * the process's, not a workspace's, so that a child has them new: the parent's
@@ -15,6 +16,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "pipeline/opening.h"
 #include "pipeline/pipeline.h"
 
 #include <stdatomic.h>
@@ -190,18 +192,53 @@ static int add(leat_workspace *workspace, const leat_open *open,
     return status;
 }
 
-/* Under the lock: waits for one that is being opened; it may fail. */
-static leat__shared_reader *find_opened(leat_workspace *workspace,
-                                        const leat_open *open, const char *name)
+/* Under the lock: waits for one that is being opened; it may fail. NULL: none
+ * is there. */
+static int find_opened(leat_workspace *workspace, const leat_open *open,
+                       const char *name, const bool *is_cancelled,
+                       leat__shared_reader **out)
 {
     for (;;) {
         leat__shared_reader *shared = find(workspace, name, open->args);
         bool waits = shared && !shared->is_open && open->nupstream > 0 &&
                      is_same(shared->pipeline, open->pipeline[0]);
+        *out = shared;
         if (!waits)
-            return shared;
+            return LEAT_OK;
+        if (*is_cancelled)
+            return leat_error(LEAT_ECANCELLED, "share: reading was cancelled");
         pthread_cond_wait(&opened, &lock);
     }
+}
+
+/* Of a wait, which is on another thread. */
+static void cancel_wait(void *is_cancelled)
+{
+    pthread_mutex_lock(&lock);
+    *(bool *)is_cancelled = true;
+    pthread_cond_broadcast(&opened);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Finds it, or opens it. */
+static int join_or_add(leat_workspace *workspace, const leat_open *open,
+                       const char *name, const bool *is_cancelled,
+                       leat__shared_reader **out)
+{
+    leat__shared_reader *shared = NULL;
+    pthread_mutex_lock(&lock);
+    int status = find_opened(workspace, open, name, is_cancelled, &shared);
+    if (!status && shared)
+        status = join(shared, open);
+    else if (!status && open->nupstream > 0)
+        status = add(workspace, open, name, &shared);
+    else if (!status)
+        status =
+            leat_error(LEAT_EINVAL, "share: no reader \"%s\" is open", name);
+    pthread_mutex_unlock(&lock);
+    if (!status)
+        *out = shared;
+    return status;
 }
 
 int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
@@ -214,18 +251,11 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
     if (status)
         return status;
     leat__fork_call_in_child(forget_parent);
-    pthread_mutex_lock(&lock);
-    leat__shared_reader *shared = find_opened(workspace, open, name);
-    if (shared)
-        status = join(shared, open);
-    else if (open->nupstream > 0)
-        status = add(workspace, open, name, &shared);
-    else
-        status =
-            leat_error(LEAT_EINVAL, "share: no reader \"%s\" is open", name);
-    pthread_mutex_unlock(&lock);
-    if (!status)
-        *out = shared;
+    leat__opening_step step;
+    bool is_cancelled = false; /* guarded by lock */
+    leat__opening_enter(&step, cancel_wait, &is_cancelled);
+    status = join_or_add(workspace, open, name, &is_cancelled, out);
+    leat__opening_leave(&step);
     return status;
 }
 

@@ -38,8 +38,9 @@ typedef struct leat__shared_reader {
 
 /*
  * Finds the reader that the pipeline of `open` shares, or opens it. Blocks as
- * the storage does; nothing wakes it. Errors: those of the readers;
- * LEAT_EINVAL for a name of another reader or of none.
+ * the storage does; woken by a cancel of the thread's opening
+ * (pipeline/opening.h). Errors: those of the readers; LEAT_EINVAL for a name of
+ * another reader or of none.
  */
 int leat__workspace_open(const leat_open *open, leat__shared_reader **out);
 

@@ -542,6 +542,57 @@ START_TEST(two_layers_share_one_by_name)
 }
 END_TEST
 
+typedef struct layer_caller {
+    leat_data_layer *layer;
+    pthread_t id;
+    int status;
+} layer_caller;
+
+static void *set_up_one(void *argument)
+{
+    layer_caller *caller = argument;
+    caller->status = leat_data_layer_setup(caller->layer, NULL, 0);
+    return NULL;
+}
+
+static void begin_setup(layer_caller *caller, const leat_pipeline *pipeline)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 1;
+    ck_assert_int_eq(leat_data_layer_create(&caller->layer, pipeline, &options),
+                     LEAT_OK);
+    pthread_create(&caller->id, NULL, set_up_one, caller);
+}
+
+/* The one that opens the shared reader waits for a name; the other for it. */
+START_TEST(cancel_wakes_a_setup_that_waits_for_anothers)
+{
+    char directory[] = "/tmp/leat-test-XXXXXX", path[64], text[128];
+    layer_caller caller[2];
+    int writer;
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/pipe", directory);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    snprintf(text, sizeof(text), "text:%s | interleave:(text:{}) | share:waits",
+             path);
+    leat_pipeline *pipeline = parse(text);
+    begin_setup(&caller[0], pipeline);
+    while ((writer = open(path, O_WRONLY | O_NONBLOCK)) < 0)
+        sched_yield();
+    begin_setup(&caller[1], pipeline);
+    for (int i = 1; i >= 0; i--) {
+        leat_data_layer_cancel(caller[i].layer);
+        pthread_join(caller[i].id, NULL);
+        ck_assert_int_eq(caller[i].status, LEAT_ECANCELLED);
+        leat_data_layer_destroy(caller[i].layer);
+    }
+    leat_pipeline_unref(pipeline);
+    close(writer);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
 START_TEST(ranks_and_allocators_are_refused)
 {
     leat_reader *reader;
@@ -657,6 +708,7 @@ int main(void)
                         2);
     tcase_add_test(tcase, all_callers_of_an_empty_queue_are_woken);
     tcase_add_test(tcase, two_layers_share_one_by_name);
+    tcase_add_test(tcase, cancel_wakes_a_setup_that_waits_for_anothers);
     tcase_add_test(tcase, ranks_and_allocators_are_refused);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, callers_come_and_go);
