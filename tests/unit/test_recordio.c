@@ -418,6 +418,45 @@ START_TEST(a_bomb_is_an_error_that_names_the_limit)
 }
 END_TEST
 
+static int count_within(int64_t max_memory, int64_t *count)
+{
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    options.max_memory = max_memory;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:one,two"),
+                     LEAT_OK);
+    int status = leat_pipeline_open_with(pipeline, &options, &reader);
+    if (!status)
+        status = leat_reader_count(reader, count);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+/* Of each chunk, and the end of each file: 9 bytes, and 8 of each record. */
+START_TEST(the_table_of_chunks_keeps_to_the_limit_of_memory)
+{
+    enum { CHUNKS = 1000, TABLE = 2 * (CHUNKS + 1) * 9 };
+    unsigned char payload[8];
+    int64_t count = -1;
+    size_t n = put_record(payload, "one", 3);
+    size_t size = make_chunk(bytes, &leat__recordio_fluid, 0, 1, payload, n);
+    for (int i = 1; i < CHUNKS; i++)
+        size +=
+            make_chunk(bytes + size, &leat__recordio_fluid, 0, 0, payload, 0);
+    record_sequence_write("one", bytes, size);
+    record_sequence_write("two", bytes, size);
+    ck_assert_int_eq(count_within(TABLE - 1, &count), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "two: the table of chunks"));
+    ck_assert_int_eq(count_within(TABLE + 15, &count), LEAT_ELIMIT);
+    ck_assert_int_eq(count, -1);
+    ck_assert_int_eq(count_within(TABLE + 16, &count), LEAT_OK);
+    ck_assert_int_eq(count, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("recordio");
@@ -435,6 +474,7 @@ int main(void)
     tcase_add_test(tests, a_bad_record_is_bad_by_its_number_too);
     tcase_add_test(tests, threads_read_the_chunks_of_each_other);
     tcase_add_test(tests, a_bomb_is_an_error_that_names_the_limit);
+    tcase_add_test(tests, the_table_of_chunks_keeps_to_the_limit_of_memory);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

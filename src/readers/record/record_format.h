@@ -132,6 +132,7 @@ struct leat__record_format {
      */
     bool defers;
     uint64_t revision; /* of other files that open has read; 0: none */
+    int64_t memory;    /* bytes that begin has taken for mapped files */
     int nspec;
     leat_field_spec spec[LEAT_MAX_FIELDS];
 };

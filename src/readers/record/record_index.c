@@ -230,7 +230,8 @@ int leat__record_index_create(leat__record_index **out,
     if (index->of && index->first) {
         build build = {.options = options,
                        .index = index,
-                       .memory = {.most = options->max_memory}};
+                       .memory = {.bytes = options->format->memory,
+                                  .most = options->max_memory}};
         int threads = count_threads(files);
         status = threads > 1 ? leat__parallel_for("leat-index", threads,
                                                   index_files, &build)

@@ -393,9 +393,10 @@ static int mapped_may_block(leat_reader *reader)
 
 static int64_t mapped_memory(leat_reader *reader)
 {
-    const leat__record_index *index = atomic_load_explicit(
-        &((mapped_reader *)reader)->index, memory_order_acquire);
-    return index ? index->bytes : 0;
+    mapped_reader *mapped = (mapped_reader *)reader;
+    const leat__record_index *index =
+        atomic_load_explicit(&mapped->index, memory_order_acquire);
+    return mapped->format->memory + (index ? index->bytes : 0);
 }
 
 static void mapped_cancel(leat_reader *reader)

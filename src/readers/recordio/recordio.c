@@ -11,26 +11,16 @@
 #include "readers/record/record_reader.h"
 #include "readers/recordio/recordio_chunk.h"
 #include "readers/recordio/recordio_filter.h"
+#include "readers/recordio/recordio_table.h"
 
-#include <stdatomic.h>
 #include <string.h>
-
-enum { CHUNK_UNKNOWN, CHUNK_GOOD, CHUNK_BAD };
-
-/* The chunks of a mapped file. */
-typedef struct recordio_file {
-    uint64_t *offset;    /* of each header, ascending, and the last one's end */
-    atomic_uchar *state; /* of each */
-    int64_t n;
-    int64_t capacity;
-    atomic_int_fast64_t last; /* in which a record was found */
-} recordio_file;
 
 typedef struct recordio_format {
     leat__record_format format;
     const leat__recordio_dialect *dialect; /* of mapped files */
-    recordio_file *file;                   /* of a mapped reader; else NULL */
+    leat__recordio_table *file;            /* of a mapped reader; else NULL */
     int nfiles;
+    int64_t most; /* bytes of these; 0: no limit */
 } recordio_format;
 
 /* Of a walk. */
@@ -47,21 +37,6 @@ static int parse_header(const recordio_format *io,
     return leat__recordio_parse_header(header, io->dialect, bytes);
 }
 
-static int add_chunk(recordio_file *file, uint64_t offset)
-{
-    if (file->n == file->capacity) {
-        int64_t capacity = file->capacity ? file->capacity * 2 : 16;
-        uint64_t *more =
-            leat__realloc(file->offset, (size_t)capacity * sizeof(*more));
-        if (!more)
-            return LEAT_ENOMEM;
-        file->offset = more;
-        file->capacity = capacity;
-    }
-    file->offset[file->n++] = offset;
-    return LEAT_OK;
-}
-
 /* Of mapped files: up to a header that is damaged, of which the walk has an
    error. */
 static int recordio_begin(leat__record_format *format,
@@ -71,23 +46,20 @@ static int recordio_begin(leat__record_format *format,
     recordio_format *io = (recordio_format *)format;
     if (!io->file)
         return LEAT_OK;
-    recordio_file *file = &io->file[out->number];
+    leat__recordio_table *table = &io->file[out->number];
+    int64_t *memory = &format->memory;
     leat__recordio_header header;
     int status = LEAT_OK;
     uint64_t at = 0;
     while (!status && size - at >= LEAT__RECORDIO_HEADER &&
            !parse_header(io, &header, window->bytes + at)) {
-        status = add_chunk(file, at);
+        status = leat__recordio_table_add(table, at, memory, io->most);
         at += LEAT__RECORDIO_HEADER;
         at += header.stored < size - at ? header.stored : size - at;
     }
     if (!status)
-        status = add_chunk(file, at);
-    if (status)
-        return status;
-    file->n--;
-    file->state = leat__alloc_zero((size_t)file->n + 1, sizeof(*file->state));
-    return file->state ? LEAT_OK : LEAT_ENOMEM;
+        status = leat__recordio_table_add(table, at, memory, io->most);
+    return status ? status : leat__recordio_table_end(table);
 }
 
 /* A chunk that the filter refused. */
@@ -233,25 +205,6 @@ static int recordio_walk(const leat__record_format *format,
     return found > 0 ? LEAT_OK : status;
 }
 
-/* The chunk of a mapped file that has the byte `at`, or the one before it. */
-static int64_t find_chunk(recordio_file *file, uint64_t at)
-{
-    int64_t first = atomic_load_explicit(&file->last, memory_order_relaxed);
-    int64_t end = file->n;
-    if (file->offset[first] <= at &&
-        (first + 1 == end || at < file->offset[first + 1]))
-        return first;
-    for (first = 0; end - first > 1;) {
-        int64_t middle = first + (end - first) / 2;
-        if (file->offset[middle] <= at)
-            first = middle;
-        else
-            end = middle;
-    }
-    atomic_store_explicit(&file->last, first, memory_order_relaxed);
-    return first;
-}
-
 /* Looks at the checksum of a chunk, whose header is at `begin`, once. */
 static int check_chunk(const recordio_format *io,
                        const leat__record_window *window, uint64_t begin,
@@ -262,15 +215,15 @@ static int check_chunk(const recordio_format *io,
     int known = atomic_load_explicit(state, memory_order_relaxed);
     if (parse_header(io, &header, bytes) || header.stored != size)
         return leat_error(LEAT_EDATA, "the header of its chunk has changed");
-    if (known == CHUNK_UNKNOWN) {
+    if (known == LEAT__RECORDIO_CHUNK_UNKNOWN) {
         known = io->dialect->checksum(bytes + LEAT__RECORDIO_HEADER,
                                       header.stored) == header.checksum
-                    ? CHUNK_GOOD
-                    : CHUNK_BAD;
+                    ? LEAT__RECORDIO_CHUNK_GOOD
+                    : LEAT__RECORDIO_CHUNK_BAD;
         atomic_store_explicit(state, (unsigned char)known,
                               memory_order_relaxed);
     }
-    if (known == CHUNK_GOOD)
+    if (known == LEAT__RECORDIO_CHUNK_GOOD)
         return LEAT_OK;
     return leat_error(LEAT_EDATA,
                       "the checksum of its chunk, at byte %llu, is not the "
@@ -283,10 +236,10 @@ static int check_record(const recordio_format *io, int64_t number,
                         const leat__record_window *window, uint64_t at,
                         uint64_t *room)
 {
-    recordio_file *file = &io->file[number];
+    leat__recordio_table *file = &io->file[number];
     if (file->n == 0)
         return leat_error(LEAT_EDATA, "it is beyond the end of the file");
-    int64_t chunk = find_chunk(file, at);
+    int64_t chunk = leat__recordio_table_find(file, at);
     uint64_t begin = file->offset[chunk], end = file->offset[chunk + 1];
     uint64_t from = begin + LEAT__RECORDIO_HEADER;
     if (at < from)
@@ -296,7 +249,8 @@ static int check_record(const recordio_format *io, int64_t number,
         return leat_error(LEAT_EDATA, "it is beyond the end of its chunk");
     *room = end - at;
     atomic_uchar *state = &file->state[chunk];
-    return atomic_load_explicit(state, memory_order_relaxed) == CHUNK_GOOD
+    return atomic_load_explicit(state, memory_order_relaxed) ==
+                   LEAT__RECORDIO_CHUNK_GOOD
                ? LEAT_OK
                : check_chunk(io, window, begin, end - from, state);
 }
@@ -347,13 +301,13 @@ static int recordio_resume(const leat__record_format *format,
                            leat__record_walk *walk)
 {
     const recordio_format *io = (const recordio_format *)format;
-    recordio_file *chunks = &io->file[file->number];
+    leat__recordio_table *chunks = &io->file[file->number];
     uint64_t wanted = walk->offset;
     int64_t record = walk->record;
     leat__record_span span;
     if (chunks->n == 0)
         return LEAT_OK;
-    walk->offset = chunks->offset[find_chunk(chunks, wanted)];
+    walk->offset = chunks->offset[leat__recordio_table_find(chunks, wanted)];
     if (wanted <= walk->offset)
         wanted = UINT64_MAX;
     int status = enter_chunk(io, window, walk);
@@ -366,10 +320,8 @@ static int recordio_resume(const leat__record_format *format,
 static void recordio_destroy(leat__record_format *format)
 {
     recordio_format *io = (recordio_format *)format;
-    for (int i = 0; i < io->nfiles; i++) {
-        leat__free(io->file[i].offset);
-        leat__free(io->file[i].state);
-    }
+    for (int i = 0; i < io->nfiles; i++)
+        leat__recordio_table_finish(&io->file[i]);
     leat__free(io->file);
     leat__recordio_filter_destroy(format->filter);
     leat__free(io);
@@ -452,6 +404,7 @@ static int choose_form(recordio_format *io, const leat_open *open,
     io->format.defers = true;
     io->file = leat__alloc_zero((size_t)files->n, sizeof(*io->file));
     io->nfiles = io->file ? files->n : 0;
+    io->most = open->max_memory;
     return io->file ? LEAT_OK : LEAT_ENOMEM;
 }
 
