@@ -15,6 +15,23 @@
 /* Bytes of a list: ten million paths of a hundred bytes. */
 #define LIST_MAX ((size_t)1 << 30)
 
+/* Of a path, beside its bytes: its pointer, and what malloc takes. */
+enum { PATH_BYTES = sizeof(char *) + 24 };
+
+static int exceeds(const leat__file_list *list)
+{
+    return leat_error(LEAT_ELIMIT,
+                      "the paths of the files take %lld bytes or more, but "
+                      "max_memory is %lld: expected a larger one",
+                      (long long)list->bytes, (long long)list->most);
+}
+
+static int count_bytes(leat__file_list *list, size_t more)
+{
+    list->bytes += (int64_t)more;
+    return list->most > 0 && list->bytes > list->most ? exceeds(list) : LEAT_OK;
+}
+
 static int make_room(leat__file_list *list)
 {
     if (list->n < list->capacity)
@@ -36,7 +53,9 @@ static int add_path(leat__file_list *list, const char *folder, const char *path,
                     size_t size)
 {
     size_t before = strlen(folder);
-    int status = make_room(list);
+    int status = count_bytes(list, before + size + PATH_BYTES);
+    if (!status)
+        status = make_room(list);
     if (status)
         return status;
     char *copy = leat__alloc(before + size + 1);
@@ -84,11 +103,19 @@ int leat__file_list_parse(leat__file_list *list, const char *name,
 static int add_list(leat__file_list *list, const char *path)
 {
     char *bytes;
-    size_t size;
-    int status = leat__file_read(&bytes, &size, path, LIST_MAX);
+    size_t size, limit = LIST_MAX;
+    if (list->most > 0 && (uint64_t)(list->most - list->bytes) < limit)
+        limit = (size_t)(list->most - list->bytes);
+    int status = leat__file_read(&bytes, &size, path, limit);
+    if (status == LEAT_EFORMAT && limit < LIST_MAX) {
+        list->bytes += (int64_t)limit + 1;
+        return exceeds(list);
+    }
     if (status)
         return status;
+    list->bytes += (int64_t)size;
     status = leat__file_list_parse(list, path, bytes, size);
+    list->bytes -= (int64_t)size;
     leat__free(bytes);
     return status;
 }
@@ -208,12 +235,13 @@ uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list)
     return hash;
 }
 
-int leat__file_list_open(leat__file_list *list, const leat_args *args)
+int leat__file_list_open(leat__file_list *list, const leat_open *open)
 {
     const char *text;
     int status = LEAT_OK;
-    *list = (leat__file_list){0};
-    for (int i = 0; !status && (text = leat_args_at(args, i)) != NULL; i++)
+    *list = (leat__file_list){.most = open->max_memory};
+    for (int i = 0; !status && (text = leat_args_at(open->args, i)) != NULL;
+         i++)
         status = leat__file_list_add(list, text);
     if (status)
         leat__file_list_close(list);

@@ -19,7 +19,9 @@
 typedef struct leat__file_list {
     int n;
     int capacity;
-    char **path; /* the list's own, as each text is */
+    char **path;   /* the list's own, as each text is */
+    int64_t bytes; /* that these take */
+    int64_t most;  /* that they may take; 0: no limit */
 } leat__file_list;
 
 /*
@@ -32,7 +34,8 @@ typedef struct leat__file_list {
  *  - any other: itself, whether it exists or not.
  * Errors: LEAT_EIO for a pattern without a match, a folder or a list that
  * cannot be read; LEAT_EFORMAT for a list that is empty or no text;
- * LEAT_EINVAL for ** in a pattern; LEAT_ENOMEM.
+ * LEAT_EINVAL for ** in a pattern; LEAT_ELIMIT for more than list->most bytes,
+ * those of a LIST as it is read among them; LEAT_ENOMEM.
  */
 int leat__file_list_add(leat__file_list *list, const char *text);
 
@@ -44,8 +47,9 @@ int leat__file_list_parse(leat__file_list *list, const char *name,
  * hash of several. */
 uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list);
 
-/* Those of all positional arguments. The list is empty after an error. */
-int leat__file_list_open(leat__file_list *list, const leat_args *args);
+/* Those of all positional arguments, within max_memory. The list is empty after
+ * an error. */
+int leat__file_list_open(leat__file_list *list, const leat_open *open);
 void leat__file_list_close(leat__file_list *list);
 
 #endif

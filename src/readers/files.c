@@ -190,8 +190,7 @@ static void files_cancel(leat_reader *reader)
 
 static int64_t files_memory(leat_reader *reader)
 {
-    const files_reader *files = (const files_reader *)reader;
-    return (int64_t)files->list.capacity * (int64_t)sizeof(char *);
+    return ((const files_reader *)reader)->list.bytes;
 }
 
 static void files_close(leat_reader *reader)
@@ -224,7 +223,7 @@ static int files_open(const leat_open *open, leat_reader **out)
     if (!files)
         return LEAT_ENOMEM;
     files->reader.ops = &files_ops;
-    int status = leat__file_list_open(&files->list, open->args);
+    int status = leat__file_list_open(&files->list, open);
     if (status) {
         leat__free(files);
         return status;

@@ -435,6 +435,7 @@ static int open_labels(idx_format *idx, const leat_open *open, int images)
     idx->max_labels =
         (open->max_memory > 0 ? open->max_memory / 4 : LABELS_MAX) /
         (int64_t)sizeof(int32_t);
+    idx->files.most = open->max_memory;
     int status = leat__file_list_add(&idx->files, labels);
     if (status)
         return status;
@@ -449,7 +450,7 @@ static int open_labels(idx_format *idx, const leat_open *open, int images)
 
 static int idx_open(const leat_open *open, leat_reader **out)
 {
-    leat__file_list images = {0};
+    leat__file_list images = {.most = open->max_memory};
     idx_format *idx = leat__alloc_zero(1, sizeof(*idx));
     if (!idx)
         return LEAT_ENOMEM;

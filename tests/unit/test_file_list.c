@@ -164,6 +164,31 @@ START_TEST(a_list_that_is_none_is_refused)
 }
 END_TEST
 
+/* Each path takes 32 bytes beside its own, and a list its bytes meanwhile. */
+START_TEST(paths_keep_to_the_limit_of_memory)
+{
+    enum { NAMES = 1000, LIST = 2 * NAMES, PATHS = (32 + 1) * NAMES };
+    char text[LIST + 1] = "";
+    for (int i = 0; i < NAMES; i++)
+        memcpy(text + 2 * i, "a\n", 2);
+    write_file("list", text);
+    list.most = LIST - 1;
+    ck_assert_int_eq(leat__file_list_add(&list, "@list"), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 1999"));
+    ck_assert_int_eq(list.n, 0);
+    leat__file_list_close(&list);
+    list.most = LIST + PATHS - 1;
+    ck_assert_int_eq(leat__file_list_add(&list, "@list"), LEAT_ELIMIT);
+    ck_assert_int_eq(list.n, NAMES - 1);
+    leat__file_list_close(&list);
+    list.most = LIST + PATHS;
+    ck_assert_int_eq(leat__file_list_add(&list, "@list"), LEAT_OK);
+    ck_assert_int_eq(list.n, NAMES);
+    ck_assert_int_eq(list.bytes, PATHS);
+    ck_assert_int_eq(leat__file_list_add(&list, "@missing"), LEAT_EIO);
+}
+END_TEST
+
 START_TEST(each_allocation_may_fail)
 {
     int status = LEAT_ENOMEM;
@@ -199,6 +224,7 @@ int main(void)
     tcase_add_test(tests, a_file_that_cannot_be_looked_at_is_no_missing_one);
     tcase_add_test(tests, a_list_has_a_path_in_each_line);
     tcase_add_test(tests, a_list_that_is_none_is_refused);
+    tcase_add_test(tests, paths_keep_to_the_limit_of_memory);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -34,7 +34,7 @@ int leat__record_reader_open(const leat_open *open, leat__record_format *format,
                              leat_reader **out)
 {
     leat__file_list files;
-    int status = leat__file_list_open(&files, open->args);
+    int status = leat__file_list_open(&files, open);
     if (!status)
         return leat__record_reader_open_files(open, format, &files, out);
     leat__record_format_destroy(format);

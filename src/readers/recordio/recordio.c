@@ -418,7 +418,7 @@ static int recordio_open(const leat_open *open, leat_reader **out)
     io->format.nspec = 1;
     io->format.spec[0] = (leat_field_spec){
         .name = "record", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
-    int status = leat__file_list_open(&files, open->args);
+    int status = leat__file_list_open(&files, open);
     if (!status)
         status = choose_form(io, open, &files);
     if (!status && io->format.filter)
