@@ -296,6 +296,8 @@ static void check_failure(const command *one, const char *fault, int result,
     ck_assert_msg(!strncmp(text, "leat: ", 6) && end && !end[1],
                   "%s, %s: not one line on stderr: '%s'", one->name, fault,
                   text);
+    ck_assert_msg(!strchr(text, '%'), "%s, %s: no line of words: '%s'",
+                  one->name, fault, text);
     free(text);
     if (!one->made)
         return;

@@ -67,11 +67,15 @@ static void format_line(char out[LINE_BYTES], const char *format, va_list list)
 {
     enum { TAIL = LINE_BYTES / 2 };
     char *whole;
+    va_list again;
+    va_copy(again, list);
     int size = vasprintf(&whole, format, list);
-    if (size < 0) {
-        snprintf(out, LINE_BYTES, "%s", format);
+    /* Without memory for the whole it keeps its beginning. */
+    if (size < 0)
+        vsnprintf(out, LINE_BYTES, format, again);
+    va_end(again);
+    if (size < 0)
         return;
-    }
     snprintf(out, LINE_BYTES, "%s", whole);
     if (size >= LINE_BYTES) {
         memcpy(out + LINE_BYTES - TAIL, whole + size + 1 - TAIL, TAIL);

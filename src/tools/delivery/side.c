@@ -69,6 +69,8 @@ bool side_is_dump(const char *path)
     DIR *directory = opendir(path);
     const struct dirent *entry;
     bool is_dump = false, is_database = false;
+    if (!directory && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
+        message_fail("%s: %s", path, strerror(errno));
     if (!directory)
         return false;
     while ((entry = readdir(directory))) {
