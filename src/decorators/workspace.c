@@ -2,10 +2,9 @@
  * DESIGN. A workspace lists the shared readers that are open, or being opened.
  * One lock protects the lists and the counts of callers; a reader is opened and
  * closed without it, as that may read storage, and open or close readers of the
- * same workspace. Who finds one that is being opened waits on `opened`, where a
- * cancel of his opening wakes him. Nobody waits for a reader that waits for
- * his: a name alone does not wait, and a pipeline is no part of its own
- * upstream.
+ * same workspace. A caller that finds one being opened waits on `opened`, and a
+ * cancel of its own opening wakes it. No two readers wait for each other: a
+ * name alone does not wait, and a pipeline is no part of its own upstream.
  *
  * In a forked child the parent's readers are not found. Lock and `opened` are
  * the process's, not a workspace's, so that a child has them new: the parent's

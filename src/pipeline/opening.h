@@ -1,10 +1,10 @@
 /*
  * opening.h: what wakes a thread that opens a pipeline.
  *
- * Readers may read while they are opened, as interleave a first name, and
- * whoever opens them has no reader yet that could be cancelled. So each opening
- * lists what can: the upstream readers, or a source. Steps on a thread without
- * an opening are listed nowhere.
+ * A reader may read while it is opened, as interleave reads its first name, and
+ * its caller has no reader to cancel yet. So each opening lists what can be
+ * cancelled: the upstream readers, or a source. Steps on a thread without an
+ * opening are not listed.
  */
 #ifndef LEAT_PIPELINE_OPENING_H
 #define LEAT_PIPELINE_OPENING_H
