@@ -552,12 +552,16 @@ if [ -s stderr ] || [ ! -s out/data.npy ] || [ ! -s out/label.npy ]; then
     failed=1
 fi
 
-# A dump that cannot be looked at for lack of descriptors is no other thing.
-status=0
-(ulimit -n 4 && exec timeout 60 "$leat" compare out out) >log 2>stderr || status=$?
-if [ $status -ne 2 ] || ! grep -q 'Too many open files' stderr; then
-    echo "a dump without descriptors: status $status, $(cat log stderr)"
-    failed=1
+# A dump that cannot be looked at for lack of descriptors is no other thing. A sanitizer
+# takes one itself.
+if ! grep -qaE '__[at]san_init' "$leat"; then
+    checks=$((checks + 1))
+    status=0
+    (ulimit -n 4 && exec timeout 60 "$leat" compare out out) >log 2>stderr || status=$?
+    if [ $status -ne 2 ] || ! grep -q 'Too many open files' stderr; then
+        echo "a dump without descriptors: status $status, $(cat log stderr)"
+        failed=1
+    fi
 fi
 
 echo "$checks cases of bad input"
