@@ -5,11 +5,12 @@
 # LEAT_TRAP_STEP: only every so many calls. TMPDIR: where, if not in memory.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+records=${leat%/*}/tests/record_digest
 trap=${LEAT_SYSCALL_TRAP-}
 step=${LEAT_TRAP_STEP-1}
 export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0
-if ! command -v mdb_dump >/dev/null || [ ! -f "$trap" ]; then
-    echo "skipped: needs mdb_dump and LEAT_SYSCALL_TRAP"
+if [ ! -x "$records" ] || [ ! -f "$trap" ]; then
+    echo "skipped: needs record_digest beside TOOL and LEAT_SYSCALL_TRAP"
     exit 77
 fi
 # In memory, if there is room: what waits for a disk is not what is tested here.
@@ -41,7 +42,7 @@ idx() {
 
 digest() {
     if [ -e "$1" ]; then
-        mdb_dump "$1" | sed 1,/HEADER=END/d | cksum
+        "$records" "$1"
         rm -f "$1/lock.mdb"
     else
         echo absent

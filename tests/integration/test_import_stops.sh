@@ -5,9 +5,10 @@
 # TMPDIR: where, if not in memory.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+records=${leat%/*}/tests/record_digest
 rounds=${LEAT_KILL_ROUNDS:-1}
-for program in mdb_dump timeout; do
-    command -v $program >/dev/null || {
+for program in "$records" timeout; do
+    command -v "$program" >/dev/null || {
         echo "skipped: needs $program"
         exit 77
     }
@@ -29,7 +30,7 @@ fail() {
 }
 
 digest() {
-    mdb_dump "$1" | sed 1,/HEADER=END/d | cksum
+    "$records" "$1"
     rm -f "$1/lock.mdb"
 }
 
