@@ -13,7 +13,7 @@ here=$(dirname "$0")
 cd "$here/.."
 out=${LEAT_MUTANTS_BUILD:-$PWD/build/mutants}/chosen
 seconds=120
-export CK_DEFAULT_TIMEOUT=20
+export CK_DEFAULT_TIMEOUT=20 CCACHE_NOHASHDIR=1
 
 fail() {
     echo "mutants.sh: $1" >&2
@@ -37,13 +37,26 @@ compile() {
     cmake --build build --parallel 1 --target "$@" >log 2>&1
 }
 
+# passes PROGRAM: stops at the first of its tests that fails.
+passes() {
+    local child
+    rm -f tap
+    CK_TAP_LOG_FILE_NAME=$PWD/tap timeout $seconds "$1" </dev/null >log 2>&1 &
+    child=$!
+    while kill -0 $child 2>/dev/null; do
+        ! grep -q '^not ok' tap 2>/dev/null || kill $child 2>/dev/null || true
+        sleep 0.1
+    done
+    wait $child
+}
+
 # failing PROGRAM...: the first that fails.
 failing() {
     local program path
     for program in "$@"; do
         path=$(find build/tests -name "$program" -type f -perm -u+x)
         [ -n "$path" ] || fail "there is no test program $program"
-        timeout $seconds "$path" </dev/null >log 2>&1 || {
+        passes "$path" || {
             echo "$program"
             return
         }
@@ -74,14 +87,16 @@ judge() {
 
 # job PATCH...: judges them in a tree and a build of its own, in the current folder.
 job() {
-    local programs noticed patch
+    local programs noticed patch launcher=()
+    export CCACHE_BASEDIR=$PWD
     mkdir tree
     (cd "$root" && git ls-files -z --cached --others --exclude-standard |
         while IFS= read -r -d '' file; do
             [ ! -f "$file" ] || printf '%s\0' "$file"
         done | tar -c --null -T -) | tar -x -C tree
     mapfile -t programs < <(tests_of "$@")
-    cmake -S tree -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    cmake -S tree -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug "${launcher[@]}" \
         -DCMAKE_C_FLAGS_DEBUG=-O0 -DLEAT_CUDA=OFF -DLEAT_BUILD_TOOL=OFF \
         -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF >log
     compile "${programs[@]}" || { tail -n 20 log && fail "the tree does not compile"; }

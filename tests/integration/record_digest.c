@@ -1,6 +1,6 @@
 /*
- * record_digest DATABASE: the number of an LMDB's records and a checksum of their keys
- * and values, as liblmdb reads them; no lock file is made.
+ * record_digest DATABASE: the number of an LMDB's records and a checksum of
+ * their keys and values, as liblmdb reads them; no lock file is made.
  */
 #include <lmdb.h>
 #include <stdio.h>
