@@ -457,6 +457,40 @@ START_TEST(the_table_of_chunks_keeps_to_the_limit_of_memory)
 }
 END_TEST
 
+/* What a compressed chunk is read into, and what it is decompressed to. */
+START_TEST(the_buffers_of_compressed_chunks_are_counted)
+{
+    enum { RECORD = (1 << 20) - 4, STORED = 1 << 19 };
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    leat_sample sample;
+    unsigned char *record = calloc(1, RECORD);
+    unsigned char *payload = malloc(RECORD + 4);
+    for (int i = 0; i < STORED; i++)
+        record[i] = (unsigned char)((unsigned)i * 2654435761u >> 13);
+    record_sequence_pack("packed", payload, put_record(payload, record, RECORD),
+                         0);
+    FILE *file = fopen("packed", "rb");
+    size_t size = fread(payload, 1, RECORD, file);
+    fclose(file);
+    record_sequence_write(
+        "big", bytes,
+        make_chunk(bytes, &leat__recordio_fluid, 2, 1, payload, size));
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:big"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq((int)sample.field[0].bytes, RECORD);
+    ck_assert_int_ge(reader->ops->memory(reader), (int64_t)size + RECORD + 4);
+    ck_assert_int_le(reader->ops->memory(reader), 8 << 20);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    free(payload);
+    free(record);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("recordio");
@@ -475,6 +509,7 @@ int main(void)
     tcase_add_test(tests, threads_read_the_chunks_of_each_other);
     tcase_add_test(tests, a_bomb_is_an_error_that_names_the_limit);
     tcase_add_test(tests, the_table_of_chunks_keeps_to_the_limit_of_memory);
+    tcase_add_test(tests, the_buffers_of_compressed_chunks_are_counted);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -12,6 +12,7 @@ typedef struct recordio_filter {
     const leat__recordio_dialect *dialect; /* NULL: not known yet */
     unsigned char header[LEAT__RECORDIO_HEADER];
     leat__recordio_buffer payload;
+    atomic_size_t payload_memory;
     size_t given; /* of header and payload */
 } recordio_filter;
 
@@ -51,6 +52,14 @@ static leat__file_version filter_version(const leat__byte_filter *filter)
 static void filter_cancel(leat__byte_filter *filter)
 {
     leat__byte_stream_cancel(&filter_of(filter)->stream);
+}
+
+static int64_t filter_memory(const leat__byte_filter *filter)
+{
+    const recordio_filter *io = (const recordio_filter *)filter;
+    return leat__byte_stream_memory(&io->stream) +
+           (int64_t)atomic_load_explicit(&io->payload_memory,
+                                         memory_order_relaxed);
 }
 
 static int bad_chunk(const recordio_filter *io, int status)
@@ -112,6 +121,8 @@ static int unpack_chunk(recordio_filter *io,
     } else {
         int status = leat__recordio_unpack(header->packing, stored,
                                            header->stored, &io->payload);
+        atomic_store_explicit(&io->payload_memory, io->payload.capacity,
+                              memory_order_relaxed);
         if (status && status != LEAT_EFORMAT)
             return bad_chunk(io, status);
         if (status) {
@@ -195,10 +206,12 @@ int leat__recordio_filter_create(leat__byte_filter **out, size_t limit)
     recordio_filter *io = leat__alloc_zero(1, sizeof(*io));
     if (!io)
         return LEAT_ENOMEM;
-    io->filter = (leat__byte_filter){filter_open, filter_read, filter_close,
-                                     filter_version, filter_cancel};
+    io->filter =
+        (leat__byte_filter){filter_open,    filter_read,   filter_close,
+                            filter_version, filter_cancel, filter_memory};
     io->limit = limit;
     io->payload.limit = limit;
+    atomic_init(&io->payload_memory, 0);
     leat__byte_stream_init(&io->stream, limit + LEAT__RECORDIO_HEADER, NULL);
     empty(io);
     *out = &io->filter;

@@ -291,5 +291,8 @@ void leat__byte_stream_cancel(leat__byte_stream *stream)
 
 int64_t leat__byte_stream_memory(const leat__byte_stream *stream)
 {
-    return (int64_t)atomic_load_explicit(&stream->memory, memory_order_relaxed);
+    const leat__byte_filter *filter = stream->filter;
+    int64_t bytes =
+        (int64_t)atomic_load_explicit(&stream->memory, memory_order_relaxed);
+    return filter ? bytes + filter->memory(filter) : bytes;
 }

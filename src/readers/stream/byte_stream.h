@@ -25,7 +25,8 @@ typedef enum leat__compression {
 
 /*
  * Reads files in the place of a stream's own source, and gives what they hold
- * as other bytes. cancel is called on any thread, the others by one at a time.
+ * as other bytes. cancel and memory are called on any thread, the others by one
+ * at a time.
  */
 typedef struct leat__byte_filter leat__byte_filter;
 struct leat__byte_filter {
@@ -36,6 +37,7 @@ struct leat__byte_filter {
     void (*close)(leat__byte_filter *filter); /* the file */
     leat__file_version (*version)(const leat__byte_filter *filter);
     void (*cancel)(leat__byte_filter *filter);
+    int64_t (*memory)(const leat__byte_filter *filter); /* bytes held */
 };
 
 /*
