@@ -128,6 +128,35 @@ START_TEST(every_call_may_fail)
 }
 END_TEST
 
+/* That a file is gzip is known by its first bytes. */
+START_TEST(a_short_read_hides_no_gzip)
+{
+    /* A line, "a". */
+    static const unsigned char packed[] = {
+        0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x03, 0x01, 0x02, 0x00, 0xfd, 0xff, 0x61, 0x0a, 0x07,
+        0xa1, 0xea, 0xdd, 0x02, 0x00, 0x00, 0x00};
+    leat_reader *reader;
+    char path[FIXTURE_PATH + 16];
+    int failed;
+    record_bytes file = {0};
+    record_bytes_add(&file, packed, sizeof(packed));
+    snprintf(path, sizeof(path), "%s/packed", folder);
+    record_bytes_write(&file, path);
+    snprintf(text, sizeof(text), "text:%s", path);
+    for (int64_t n = 0; n < 20; n++) {
+        fault_arm(FAULT_PREAD, n, FAULT_SHORT, 0);
+        ck_assert_int_eq(record_reader_try(&reader, text), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        failed = fault_disarm();
+        ck_assert(failed || n > 0);
+        ck_assert_uint_eq(sample.field[0].bytes, 1);
+        ck_assert_int_eq(*(const char *)sample.field[0].data, 'a');
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("failing_files");
@@ -136,5 +165,6 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, every_call_may_fail, 0, FAULT_CONDITION);
+    tcase_add_test(tcase, a_short_read_hides_no_gzip);
     return suite_run(suite);
 }

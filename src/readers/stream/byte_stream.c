@@ -114,15 +114,19 @@ int leat__byte_stream_probe(const char *path, leat__compression compression,
     unsigned char magic[LEAT__GZIP_MAGIC];
     leat__byte_source source;
     leat__file_version version;
-    size_t got = 0;
+    size_t got = 0, more = 1;
     int status = leat__byte_source_check(path, &version);
     *is_plain = version.size >= 0 && compression <= LEAT__COMPRESSION_NONE;
     if (status || !*is_plain || compression == LEAT__COMPRESSION_NONE)
         return status;
     leat__byte_source_init(&source, NULL);
     status = leat__byte_source_open(&source, path);
-    if (!status)
-        status = leat__byte_source_read(&source, magic, sizeof(magic), &got);
+    /* A file system may give fewer bytes than there are. */
+    while (!status && more && got < sizeof(magic)) {
+        status = leat__byte_source_read(&source, magic + got,
+                                        sizeof(magic) - got, &more);
+        got += more;
+    }
     leat__byte_source_finish(&source);
     *is_plain = !leat__inflater_is_gzip(magic, got);
     return status;
