@@ -137,6 +137,12 @@ static int enqueue_kernel(leat__device_copy *copy, const leat__batch *batch,
     return status;
 }
 
+/* Without samples it has the offsets of ragged tops, after the fixed ones. */
+static bool has_bytes(const leat__batch *batch)
+{
+    return batch->n > 0 || batch->shape.bytes > batch->shape.fixed;
+}
+
 /* What reads or writes the former contents; `room` is where it ends. */
 static int enqueue_waits(leat__device_copy *copy, leat__batch *batch)
 {
@@ -192,8 +198,7 @@ int leat__upload_enqueue(leat__device_copy *copy, leat__batch *const batch[],
     leat_device *device = copy->device;
     if (device->ops->unified)
         return LEAT_OK;
-    bool has_rows = batch[0]->n > 0;
-    bool transforms = has_rows && batch[0]->shape.is_cropped;
+    bool transforms = batch[0]->n > 0 && batch[0]->shape.is_cropped;
     leat_stream last = transforms ? copy->transforms : copy->copies;
     int status = LEAT_OK;
     for (int i = 0; i < n && !status; i++) {
@@ -201,7 +206,7 @@ int leat__upload_enqueue(leat__device_copy *copy, leat__batch *const batch[],
         if (!status)
             batch[i]->is_transformed = false;
     }
-    if (!status && has_rows)
+    if (!status && has_bytes(batch[0]))
         status = enqueue_copy(copy, batch, n);
     if (!status)
         status =

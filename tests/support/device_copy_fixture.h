@@ -54,7 +54,7 @@ static inline void set_up(void)
         .device = &device.base, .host = host, .device_memory = memory};
     batch.slab = &slab;
     batch.offset = OFFSET;
-    batch.shape.bytes = BYTES;
+    batch.shape.fixed = batch.shape.bytes = BYTES;
     batch.n = 7;
     batch.room = ROOM;
     batch.ready = READY;

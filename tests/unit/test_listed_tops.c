@@ -146,6 +146,19 @@ END_TEST
 #define RAGGED TOP(.name = "row", .form = LEAT_TOP_RAGGED)
 static const leat_top longest = TOP(.name = "row", .form = LEAT_TOP_PAD);
 
+/* What a device has of a blob, in memory of host_alloc. */
+static void *read_back(leat_device *device, leat_blob *blob, leat_stream stream)
+{
+    size_t bytes = leat_blob_bytes(blob);
+    void *back;
+    ck_assert_int_eq(device->ops->host_alloc(device, bytes, &back), 0);
+    ck_assert_int_eq(device->ops->copy(device, back, leat_blob_gpu_data(blob),
+                                       bytes, LEAT_COPY_TO_HOST, stream),
+                     0);
+    ck_assert_int_eq(device->ops->stream_synchronize(device, stream), 0);
+    return back;
+}
+
 /* On a device the crops are made of one image; the rest goes along. */
 START_TEST(a_device_gets_all_tops)
 {
@@ -177,15 +190,7 @@ START_TEST(a_device_gets_all_tops)
                     memcpy(kept[i][b], leat_blob_cpu_data(blob), bytes);
                     continue;
                 }
-                void *back;
-                ck_assert_int_eq(device->ops->host_alloc(device, bytes, &back),
-                                 0);
-                ck_assert_int_eq(
-                    device->ops->copy(device, back, leat_blob_gpu_data(blob),
-                                      bytes, LEAT_COPY_TO_HOST, stream),
-                    0);
-                ck_assert_int_eq(
-                    device->ops->stream_synchronize(device, stream), 0);
+                void *back = read_back(device, blob, stream);
                 ck_assert(memcmp(back, kept[i][b], bytes) == 0);
                 device->ops->host_free(device, back, bytes);
                 free(kept[i][b]);
@@ -196,6 +201,49 @@ START_TEST(a_device_gets_all_tops)
         if (on)
             device->ops->stream_destroy(device, stream);
     }
+}
+END_TEST
+
+/* Of three samples in an epoch the second of two ranks has the second, then
+ * none: the offsets lie where its row was. */
+START_TEST(a_device_gets_the_offsets_of_a_batch_without_samples)
+{
+    late_device_register();
+    leat_device *device;
+    leat_stream stream;
+    const leat_top ragged = RAGGED;
+    ck_assert_int_eq(leat_device_find(&device, "late:0"), LEAT_OK);
+    ck_assert_int_eq(device->ops->stream_create(device, &stream), 0);
+    leat_pipeline *all = pipeline;
+    ck_assert_int_eq(leat_pipeline_take(&pipeline, all, 3), LEAT_OK);
+    leat_pipeline_unref(all);
+    options.device = "late:0";
+    options.top_mode = _i ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    options.batch_size = 1;
+    options.prefetch = 1;
+    options.world_size = 2;
+    options.rank = 1;
+    options.phase = LEAT_TRAIN;
+    options.epoch_end = LEAT_EPOCH_END_PARTIAL;
+    options.transform = NULL;
+    open_layer(&ragged, 1);
+    for (int b = 0; b < 8; b++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, stream), 0);
+        leat_blob *offsets = leat_data_layer_top(layer, 1);
+        size_t bytes = leat_blob_bytes(offsets);
+        int64_t n = b % 4 != 1;
+        ck_assert_int_eq(leat_data_layer_batch(layer)->n, n);
+        ck_assert_int_eq(leat_blob_dim(leat_data_layer_top(layer, 0), 0),
+                         n * SIDE);
+        ck_assert_uint_eq(bytes, (size_t)(n + 1) * sizeof(int64_t));
+        int64_t *back = read_back(device, offsets, stream);
+        ck_assert_int_eq(back[0], 0);
+        ck_assert_int_eq(back[n], n * SIDE);
+        device->ops->host_free(device, back, bytes);
+    }
+    leat_data_layer_destroy(layer);
+    layer = NULL;
+    device->ops->stream_destroy(device, stream);
 }
 END_TEST
 
@@ -333,6 +381,7 @@ START_TEST(records_read_back_stand_in_ragged_tops)
     options.on_error = LEAT_ON_ERROR_REPLACE;
     options.world_size = 2;
     options.rank = 1;
+    options.phase = LEAT_TRAIN;
     options.batch_size = 6;
     open_layer(tops, 2);
     for (int b = 0; b < 8; b++) {
@@ -616,6 +665,8 @@ int main(void)
                         2);
     tcase_add_test(tcase, the_first_image_is_that_of_a_layer_without_a_list);
     tcase_add_test(tcase, a_device_gets_all_tops);
+    tcase_add_loop_test(
+        tcase, a_device_gets_the_offsets_of_a_batch_without_samples, 0, 2);
     tcase_add_test(tcase, tops_of_the_callers_keep_their_memory_in_copy_mode);
     tcase_add_loop_test(
         tcase, bad_records_are_replaced_in_ragged_and_padded_tops, 0, 5);

@@ -104,6 +104,11 @@ START_TEST(a_batch_without_rows_is_ready_at_once)
         ck_assert_int_eq(upload(), LEAT_OK);
         assert_calls("record 53 on 1; record 52 on 1; ");
     }
+    /* But for the offsets of ragged tops. */
+    batch.shape.fixed = BYTES - sizeof(int64_t);
+    ck_assert_int_eq(upload(), LEAT_OK);
+    assert_calls("copy 300 to the device on 1; record 53 on 1; "
+                 "record 52 on 1; ");
 }
 END_TEST
 
