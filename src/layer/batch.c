@@ -321,8 +321,10 @@ int leat__top_full_shape(const leat__top *top, int64_t n,
                          int64_t shape[LEAT_MAX_DIMS])
 {
     int axes = top->is_batch ? 0 : 1;
-    shape[0] = n;
     memcpy(shape + axes, top->shape, (size_t)top->ndim * sizeof(shape[0]));
+    /* A group's rows are its first axis; without a group there are none. */
+    if (!top->is_batch || n == 0)
+        shape[0] = n;
     return top->ndim + axes;
 }
 

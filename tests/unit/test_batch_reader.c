@@ -438,6 +438,43 @@ START_TEST(a_layer_of_batches_delivers_what_one_of_samples_does)
 }
 END_TEST
 
+/* Of five groups in an epoch the second of two ranks has the second and fourth,
+ * and in the next epoch the others. */
+START_TEST(a_rank_without_a_group_has_a_batch_without_rows)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_data_layer *layer;
+    leat_pipeline *pipeline = make_range(10, 0, "batch:2");
+    ck_assert_msg(pipeline != NULL, "%s", leat_last_error());
+    const leat_top x = TOP(.name = "x");
+    options.batch_size = 1;
+    options.top = &x;
+    options.ntop = 1;
+    options.world_size = 2;
+    options.rank = 1;
+    options.phase = LEAT_TRAIN;
+    options.epoch_end = LEAT_EPOCH_END_PARTIAL;
+    int status = leat_data_layer_create(&layer, pipeline, &options);
+    leat_pipeline_unref(pipeline);
+    if (!status)
+        status = leat_data_layer_setup(layer, NULL, 0);
+    ck_assert_msg(!status, "%s", leat_last_error());
+    static const int first[] = {2, 6, -1, 0, 4, 8}; /* -1: no group */
+    for (int b = 0; b < 12; b++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST), 0);
+        leat_blob *blob = leat_data_layer_top(layer, 0);
+        int has_group = first[b % 6] >= 0;
+        ck_assert_int_eq(leat_data_layer_batch(layer)->n, has_group);
+        ck_assert_int_eq(leat_blob_ndim(blob), 1);
+        ck_assert_int_eq(leat_blob_dim(blob, 0), 2 * has_group);
+        if (has_group)
+            ck_assert_int_eq(*(const int64_t *)leat_blob_cpu_data(blob),
+                             first[b % 6]);
+    }
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 /* Caffe's tops: an image as floats, and its label. */
 START_TEST(a_layer_delivers_images_in_batches)
 {
@@ -712,6 +749,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_bad_record_makes_its_batch_bad, 0, 36);
     tcase_add_loop_test(
         tcase, a_layer_of_batches_delivers_what_one_of_samples_does, 0, 6);
+    tcase_add_test(tcase, a_rank_without_a_group_has_a_batch_without_rows);
     tcase_add_loop_test(tcase, a_layer_delivers_images_in_batches, 0, 2);
     tcase_add_loop_test(tcase, images_in_batches_are_not_cropped_or_mirrored, 0,
                         3);
