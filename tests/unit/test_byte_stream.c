@@ -558,6 +558,9 @@ START_TEST(each_allocation_may_fail)
         leat__alloc_fail_at(n);
         status = read_all(LEAT__COMPRESSION_AUTO, 90000, data, 100000, &total);
         leat__alloc_fail_at(-1);
+        if (status == LEAT_ENOMEM)
+            ck_assert_msg(strstr(leat_last_error(), path) != NULL,
+                          "allocation %d: %s", n, leat_last_error());
     }
     ck_assert_int_eq(status, LEAT_OK);
     ck_assert_int_gt(n, 3);

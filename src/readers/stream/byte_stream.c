@@ -81,7 +81,9 @@ static int open_source(leat__byte_stream *stream, const char *path,
         return filter->open(filter, path, compression, stream->source.reader);
     if (compression != LEAT__COMPRESSION_NONE)
         status = begin_inflater(stream);
-    return status ? status : leat__byte_source_open(&stream->source, path);
+    if (status)
+        return leat__error_context(status, "%s", path);
+    return leat__byte_source_open(&stream->source, path);
 }
 
 int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
@@ -182,7 +184,9 @@ static int grow(leat__byte_stream *stream, size_t want)
         size = size < stream->limit / 2 ? size * 2 : stream->limit;
     unsigned char *window = leat__alloc(size + PACKET);
     if (!window)
-        return LEAT_ENOMEM;
+        return leat__error_context(LEAT_ENOMEM, "%s: byte %lld",
+                                   stream->source.path,
+                                   (long long)stream->offset);
     if (stream->left > 0)
         memcpy(window, stream->next, stream->left);
     leat__free(stream->window);
