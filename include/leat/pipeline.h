@@ -71,10 +71,10 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  * writer must use the same one, so it opens the directory, not data.mdb with
  * MDB_NOSUBDIR, and not a directory in which data.mdb is a link to another.
  *
- * A reader sees the snapshot at its opening, whatever a writer does; if there
- * is no lock file and none can be created, nothing may write. The process must
- * not open the same database through liblmdb meanwhile, which would lose its
- * locks.
+ * A reader sees the snapshot at its opening, whatever a writer does; but if it
+ * may not write the lock file, or there is none and none can be created,
+ * nothing may write to the database. The process must not open the same
+ * database through liblmdb meanwhile, which would lose its locks.
  *
  * Opening is LEAT_EIO, with a line that names the file to remove, if the lock
  * file is another file, is damaged while another program uses it, or is held by
