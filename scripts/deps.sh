@@ -96,6 +96,7 @@ profile_check() {
     need program:clang-tidy clang-tidy
     need program:shellcheck shellcheck
     need program:patch patch
+    need program:ccache ccache
     need program:gcovr gcovr
     need module:fuse3 libfuse3-dev
     need python:matplotlib python3-matplotlib

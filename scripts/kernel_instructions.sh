@@ -42,7 +42,7 @@ fi
     cuda/transform_cuda.cu -o "$work/cubin"
 "$nvdisasm" -c "$work/cubin" >"$work/listing"
 python3 scripts/kernel_instructions.py "$work/listing" >"$work/kernels.c"
-${CC:-cc} -O1 -w -ffp-contract=off -Iinclude -Isrc -I"$work" \
+${CC:-cc} -O0 -w -ffp-contract=off -Iinclude -Isrc -I"$work" \
     scripts/kernel_instructions.c -o "$work/count" -lm
 "$work/count" >"$work/found" || {
     cat "$work/found"

@@ -5,6 +5,7 @@
  */
 #include "faults/faults.h"
 #include "support/life_cycles.h"
+#include "support/sanitizer.h"
 
 #include "base/memory.h"
 #include "support/suite.h"
@@ -186,8 +187,8 @@ START_TEST(any_call_may_fail)
     for (int call = 0; call < FAULT_CALLS; call++) {
         int error = fault_error((fault_call)call);
         faults += fail_in_turn(one, (fault_call)call, error, 0);
-        /* One by one they take long enough under the thread sanitizer. */
-        if (!__tsan_init)
+        /* One by one they take long enough under a sanitizer. */
+        if (!IS_SANITIZED)
             faults += fail_in_turn(one, (fault_call)call, error, 1);
     }
     printf("%s: %d failing calls\n", one->name, faults);
