@@ -99,11 +99,11 @@ check_gcc() {
 scripts_alone='^test_(gpu_check|kernel_code|plot_bench|bench_kernel)$'
 
 # What takes long under TSan and says nothing about threads that others do not say:
-# imports that are killed, what starts no thread, the bench, and what waits for a
-# handler, which TSan holds back while a call blocks.
+# imports that are killed, what starts no thread, the bench, a bus at full speed, and
+# what waits for a handler, which TSan holds back while a call blocks.
 threadless='^test_import_(kills|stops|full)$|^test_lmdb_(map|walker)$'
 threadless+='|^test_(image_jpeg|jpeg_[a-z]*|transform_batch|transform_rows|record_file|float16)$'
-threadless+='|^test_(tool_bench|tool_cuda|tool_outputs|leases)$'
+threadless+='|^test_(tool_bench|tool_cuda|tool_outputs|bus_cuda|leases)$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {

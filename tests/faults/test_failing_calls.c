@@ -217,7 +217,7 @@ START_TEST(any_allocation_may_fail)
     char what[128];
     warm_up(one);
     holdings before = count_holdings();
-    for (int n = 0, done = 0; !done; n++) {
+    for (int n = 0, done = 0; !done; n += IS_THREAD_SANITIZED ? 4 : 1) {
         snprintf(what, sizeof(what), "%s, allocation %d", one->name, n);
         ck_assert_msg(n < CALLS_MAX, "%s: no end", what);
         watchdog_renew();
@@ -229,7 +229,7 @@ START_TEST(any_allocation_may_fail)
                       leat_last_error());
         check_holdings(&before, what);
         if (done)
-            printf("%s: %d failing allocations\n", one->name, n);
+            printf("%s: %d allocations\n", one->name, n);
     }
 }
 END_TEST
