@@ -39,7 +39,7 @@ leat_reader *leat__data_reader_reader(leat__data_reader *reader);
  * Reads one more sample before the first take, which will give it in its turn,
  * and lends it until then. Errors: those of the reader; after LEAT_EDATA the
  * next one can be previewed, if those are collected; LEAT_END after as many as
- * can be.
+ * can be; LEAT_ELIMIT where too many batches have none of this rank.
  */
 int leat__data_reader_preview(leat__data_reader *reader,
                               const leat_sample **out);

@@ -90,6 +90,53 @@ START_TEST(an_epoch_may_have_fewer_samples_than_there_are_ranks)
 }
 END_TEST
 
+/* The next sample of a rank is hundreds of batches away, at setup or where the
+   layer goes on. */
+START_TEST(a_rank_may_wait_long_for_its_first_sample)
+{
+    enum { RANKS = 700 };
+    records = (bad_records){.count = 1, .way = (bad_records_way)(_i / 2)};
+    pipeline = bad_records_pipeline(&records);
+    leat_data_layer *layer;
+    leat_token token;
+    leat_token_init(&token);
+    options.batch_size = 1;
+    options.world_size = RANKS;
+    options.rank = RANKS - 1;
+    options.epoch_end = _i % 2 ? LEAT_EPOCH_END_PAD : LEAT_EPOCH_END_PARTIAL;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",
+                  leat_last_error());
+    for (int begin = 0; begin <= RANKS; begin += RANKS) {
+        for (int i = 0; i < RANKS; i++) {
+            ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                             LEAT_OK);
+            const leat_batch *batch = leat_data_layer_batch(layer);
+            ck_assert_int_eq(batch->epoch, begin + i);
+            ck_assert_int_eq(batch->valid, i == RANKS - 1);
+        }
+        ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+        ck_assert_msg(!leat_data_layer_restore(layer, &token), "%s",
+                      leat_last_error());
+    }
+    leat_token_finish(&token);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
+START_TEST(more_batches_without_a_sample_than_memory_are_refused)
+{
+    pipeline = bad_records_pipeline(&records);
+    options.batch_size = 1;
+    options.world_size = 20000;
+    options.rank = 19999;
+    options.epoch_end = LEAT_EPOCH_END_PARTIAL;
+    options.max_memory = 1 << 20;
+    check_refused(LEAT_ELIMIT, "have no sample of this rank");
+}
+END_TEST
+
 /* Its count is the largest number that there is. */
 START_TEST(an_endless_epoch_ends_no_batch)
 {
@@ -190,6 +237,10 @@ int main(void)
     tcase_add_loop_test(tcase,
                         an_epoch_may_have_fewer_samples_than_there_are_ranks,
                         LEAT_EPOCH_END_PARTIAL, LEAT_EPOCH_END_PAD + 1);
+    tcase_add_loop_test(tcase, a_rank_may_wait_long_for_its_first_sample, 0,
+                        2 * BAD_RECORDS_WAYS);
+    tcase_add_test(tcase,
+                   more_batches_without_a_sample_than_memory_are_refused);
     tcase_add_loop_test(tcase, an_endless_epoch_ends_no_batch, 0, 4);
     tcase_add_loop_test(tcase, an_empty_data_set_is_an_error_by_name, 0,
                         BAD_RECORDS_WAYS);

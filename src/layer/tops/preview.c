@@ -2,28 +2,65 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+/* Room for another chunk: there are few, but for batches without a sample. */
+static int make_room(leat__previews *previews)
+{
+    leat__chunk_list *list = &previews->list;
+    if (list->n < previews->room)
+        return LEAT_OK;
+    int room = previews->room ? previews->room * 2 : LEAT__PREVIEWS_MAX;
+    leat__chunk **chunk =
+        leat__realloc(list->chunk, (size_t)room * sizeof(leat__chunk *));
+    if (!chunk)
+        return LEAT_ENOMEM;
+    list->chunk = chunk;
+    previews->room = room;
+    return LEAT_OK;
+}
+
+/* LEAT_END where no more samples may be had. */
+static int check_limits(const leat__previews *previews)
+{
+    int n = previews->list.n;
+    if (n >= LEAT__PREVIEWS_MAX && previews->empty > previews->most)
+        return leat_error(LEAT_ELIMIT,
+                          "of %d batches %d have no sample of this rank, and "
+                          "take %zu bytes: expected fewer ranks, or epochs of "
+                          "more samples",
+                          n, n - previews->filled, previews->empty);
+    bool is_full = previews->filled == LEAT__PREVIEWS_MAX ||
+                   previews->held > previews->most;
+    return is_full ? LEAT_END : LEAT_OK;
+}
+
+static void count(leat__previews *previews, const leat__chunk *chunk)
+{
+    previews->held += leat__chunk_buffers(chunk, 0);
+    if (chunk->n > 0 || chunk->failed == 0)
+        previews->filled++;
+    else
+        previews->empty +=
+            sizeof(*chunk) + (size_t)chunk->capacity * sizeof(*chunk->all);
+}
+
 static int add(leat__previews *previews, leat__chunk_source *source, bool ahead,
                leat__chunk **out)
 {
     const leat__chunk_source_options *options = &source->options;
-    leat__chunk_list *list = &previews->list;
-    if (!list->chunk)
-        list->chunk =
-            leat__alloc_zero(LEAT__PREVIEWS_MAX, sizeof(leat__chunk *));
-    if (!list->chunk)
-        return LEAT_ENOMEM;
-    if (list->n == LEAT__PREVIEWS_MAX || previews->held > previews->most)
-        return LEAT_END;
     bool is_batch = leat__chunk_source_needs_batches(source);
-    int status = leat__chunk_create(out, is_batch ? options->batch_size : 1,
+    int status = check_limits(previews);
+    if (!status)
+        status = make_room(previews);
+    if (!status)
+        status = leat__chunk_create(out, is_batch ? options->batch_size : 1,
                                     options->draws, options->buffers);
     if (status)
         return status;
-    list->chunk[list->n++] = *out;
+    previews->list.chunk[previews->list.n++] = *out;
     previews->shown = 0;
     leat__chunk_source_fill(source, *out, ahead);
     leat__chunk_read(*out, source->reader, options->collects);
-    previews->held += leat__chunk_buffers(*out, 0);
+    count(previews, *out);
     return LEAT_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include "layer/chunk.h"
 
-/* The most samples that can be previewed, and batches without one. */
+/* The most samples that can be previewed, or batches with one. */
 #define LEAT__PREVIEWS_MAX 256
 /* What their buffers may take where the layer has no max_memory. */
 #define LEAT__PREVIEWS_BYTES ((size_t)1 << 30)
@@ -13,14 +13,19 @@
 /* Zeroed, but for `most`: none. */
 typedef struct leat__previews {
     leat__chunk_list list; /* of a sample each, or a batch */
+    int room;              /* chunks that there is room for */
+    int filled;            /* all but batches without a sample */
     size_t most;           /* bytes of buffers, after which no more are read */
     size_t held;           /* bytes of buffers */
+    size_t empty;          /* bytes of batches without a sample */
     int shown;             /* samples of the last of them that were lent */
     int taken;             /* chunks */
 } leat__previews;
 
 /* As leat__data_reader_preview; `ahead` as for leat__chunk_source_fill. At
- * least one can be previewed, however large it is. */
+ * least one can be previewed, however large it is, unless more than
+ * LEAT__PREVIEWS_MAX batches without a sample take more than `most`
+ * (LEAT_ELIMIT). */
 int leat__previews_next(leat__previews *previews, leat__chunk_source *source,
                         bool ahead, const leat_sample **out);
 
