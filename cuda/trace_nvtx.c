@@ -7,8 +7,9 @@
  * later is a look at it.
  *
  * In a child that is forked amid that call NVTX waits for its parent's thread
- * for ever, and `once` begins again: such a child traces nothing.
+ * for ever, and so may `once`: such a child traces nothing.
  */
+#include "base/fork.h"
 #include "base/trace.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -28,25 +29,36 @@ _Static_assert(sizeof(names) / sizeof(names[0]) == LEAT__SPANS,
                "each span has a name");
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* Set once, then read freely. */
+static atomic_uint begun; /* 1 + the fork generation that opens it, or 0 */
+static atomic_bool is_open;
+/* Written before is_open. */
 static nvtxDomainHandle_t domain;
 static nvtxStringHandle_t registered[LEAT__SPANS];
 
 static void open_domain(void)
 {
-    static atomic_bool has_begun;
-    if (atomic_exchange(&has_begun, true))
-        return;
     nvtxDomainHandle_t own = nvtxDomainCreateA("leat");
     for (int i = 0; own && i < LEAT__SPANS; i++)
         registered[i] = nvtxDomainRegisterStringA(own, names[i]);
     domain = own;
+    atomic_store_explicit(&is_open, true, memory_order_release);
+}
+
+/* Returns false in a child that was forked while its parent opened it. */
+static bool open_once(void)
+{
+    unsigned first = 0, here = leat__fork_generation() + 1;
+    if (!atomic_compare_exchange_strong(&begun, &first, here) && first != here)
+        return false;
+    pthread_once(&once, open_domain);
+    return true;
 }
 
 static bool is_heard(void)
 {
-    pthread_once(&once, open_domain);
-    return domain != NULL;
+    return (atomic_load_explicit(&is_open, memory_order_acquire) ||
+            open_once()) &&
+           domain != NULL;
 }
 
 static void nvtx_begin(leat__span span)

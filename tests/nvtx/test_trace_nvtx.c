@@ -4,7 +4,6 @@
  */
 #include "support/child.h"
 #include "support/layer_fixture.h"
-#include "support/sanitizer.h"
 #include "support/timed_readers.h"
 
 #include <check.h>
@@ -135,9 +134,7 @@ int main(void)
                         0, 2);
     tcase_add_loop_test(tcase, without_a_tool_nothing_is_loaded, 0, 2);
     tcase_add_loop_test(tcase, a_tool_that_is_not_there_is_no_error, 0, 2);
-    /* TSan's own pthread_once does not begin again in a child. */
-    if (!IS_THREAD_SANITIZED)
-        tcase_add_test(tcase, a_child_that_is_forked_while_nvtx_begins_reads);
+    tcase_add_test(tcase, a_child_that_is_forked_while_nvtx_begins_reads);
     Suite *suite = suite_create("trace_nvtx");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
