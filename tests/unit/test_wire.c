@@ -35,12 +35,15 @@ static void assert_malformed(const unsigned char *message, size_t size,
 
 START_TEST(each_type_is_taken_whole)
 {
+    /* What the field points to outlives the assertion that reads it. */
+    static const unsigned char fixed[] = {0x11, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const unsigned char bytes[] = {0x22, 2, 'a', 'b'};
     leat__wire_field field;
     ck_assert_int_eq(NEXT(&field, 0x08, 0x7f), LEAT_OK);
     ck_assert_uint_eq(field.number, 1);
     ck_assert_int_eq(field.type, LEAT__WIRE_VARINT);
     ck_assert_uint_eq(field.value, 127);
-    ck_assert_int_eq(NEXT(&field, 0x11, 1, 2, 3, 4, 5, 6, 7, 8), LEAT_OK);
+    ck_assert_int_eq(next_of(fixed, sizeof(fixed), &field), LEAT_OK);
     ck_assert_uint_eq(field.number, 2);
     ck_assert_uint_eq(field.size, 8);
     ck_assert_uint_eq(field.bytes[0], 1);
@@ -48,7 +51,7 @@ START_TEST(each_type_is_taken_whole)
     ck_assert_uint_eq(field.number, 3);
     ck_assert_int_eq(field.type, LEAT__WIRE_FIXED32);
     ck_assert_uint_eq(field.size, 4);
-    ck_assert_int_eq(NEXT(&field, 0x22, 2, 'a', 'b'), LEAT_OK);
+    ck_assert_int_eq(next_of(bytes, sizeof(bytes), &field), LEAT_OK);
     ck_assert_uint_eq(field.number, 4);
     ck_assert_int_eq(field.type, LEAT__WIRE_BYTES);
     ck_assert_mem_eq(field.bytes, "ab", 2);
