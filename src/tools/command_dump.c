@@ -124,7 +124,10 @@ static int publish(struct dump *dump)
         status = dump_writer_publish(dump->writer);
     if (status || !dump->token)
         return status;
-    status = staged_file_publish(&dump->token_file, dump->token);
+    /* It may have come since. */
+    status = token_file_check(dump->token);
+    if (!status)
+        status = staged_file_publish(&dump->token_file, dump->token);
     return status ? dump_writer_unpublish(dump->writer, status) : LEAT_OK;
 }
 

@@ -144,6 +144,9 @@ int command_mean(int argc, char **argv)
     output_require(
         target_check(arguments[1], arguments[0], force, is_mean_file));
     compute(&mean, arguments[0], json);
+    /* It may have come since. */
+    output_require(
+        target_check(arguments[1], arguments[0], force, is_mean_file));
     output_require(leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
                                   mean.shape[2], mean.sum));
     int status = report(&mean, arguments[1], json);

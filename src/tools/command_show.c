@@ -120,24 +120,6 @@ static int check_good(const struct show *show)
         output_count(show->shown, "record is shown", "records are shown"));
 }
 
-static int write_sheet(struct show *show, void (*draw)(struct show *show))
-{
-    const char *which = show->worst   ? "the worst"
-                        : show->shown ? "chosen"
-                                      : "the first";
-    draw(show);
-    write_title(show, which);
-    interrupt_catch();
-    output_require(contact_sheet_save(&show->sheet, show->out));
-    layer_source_destroy(&show->plain);
-    int status = report(show);
-    if (!status)
-        status = check_good(show);
-    raster_finish(&show->sheet.raster);
-    inspection_finish(&show->found);
-    return status;
-}
-
 /* Whether the file has the format of its name, PNG or JPEG. */
 static bool is_sheet(const char *path)
 {
@@ -149,13 +131,37 @@ static bool is_sheet(const char *path)
            !memcmp(head, is_jpeg ? jpeg : png, size);
 }
 
+static void check_target(const struct show *show)
+{
+    if (strcmp(show->out, "-") != 0)
+        output_require(
+            target_check(show->out, show->database, show->force, is_sheet));
+}
+
+static int write_sheet(struct show *show, void (*draw)(struct show *show))
+{
+    const char *which = show->worst   ? "the worst"
+                        : show->shown ? "chosen"
+                                      : "the first";
+    draw(show);
+    write_title(show, which);
+    interrupt_catch();
+    check_target(show); /* again: a file may have come since */
+    output_require(contact_sheet_save(&show->sheet, show->out));
+    layer_source_destroy(&show->plain);
+    int status = report(show);
+    if (!status)
+        status = check_good(show);
+    raster_finish(&show->sheet.raster);
+    inspection_finish(&show->found);
+    return status;
+}
+
 /* Before anything is read: whether the sheet may go to --out. */
-static void check_out(const struct show *show, const char *database)
+static void check_out(const struct show *show)
 {
     bool is_stdout = !strcmp(show->out, "-");
-    if (!is_stdout)
-        output_require(
-            target_check(show->out, database, show->force, is_sheet));
+    check_target(show);
     if (!contact_sheet_writer(show->out))
         message_misuse("show",
                        "--out %s: a sheet is written as PNG or JPEG: name it "
@@ -243,7 +249,8 @@ int command_show(int argc, char **argv)
     show.records = database ? 0 : -1;
     show.count = show.count ? show.count : 60;
     interrupt_catch_opening();
-    check_out(&show, database ? database : "");
+    show.database = database ? database : "";
+    check_out(&show);
     int status = write_sheet(&show, database ? show_database : show_layer);
     free(show.cell);
     return status;

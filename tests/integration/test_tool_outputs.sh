@@ -41,6 +41,51 @@ run 0 mean db wanted.mean
 run 0 dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --out wanted
 check 'nothing is left' test -z "$(left)"
 
+# What another program makes in the place of an output while the command waits for its
+# input stays, and nothing is left beside it.
+wait_for() {
+    until [ -n "$(find . -name "$1" 2>/dev/null)" ] || ! kill -0 $pid 2>/dev/null; do
+        sleep 0.01
+    done
+}
+mkfifo late
+late=(--reader 'fixed:late,fields=(data=uint8@0:1x2x2)' --batch 2 --caller-helps OFF --prefetch 1)
+exec 7<>late
+timeout 60 "$leat" dump "${late[@]}" --batches 3 --out taken >out 2>err </dev/null &
+pid=$!
+printf 'abcdefgh' >&7
+wait_for 'data.npy.leat-*'
+printf 'of another program' >taken/data.npy
+printf 'abcdefghabcdefghabcdefghabcdefghabcdefgh' >&7
+wait $pid
+check 'a dump whose file came meanwhile is refused' test $? -eq 2
+check 'and the file stays' test "$(tr -d '\0' <taken/data.npy)" = 'of another program'
+check 'nothing is left of the dump' test -z "$(left)"
+rm -rf taken
+exec 7>&-
+exec 7<>late
+timeout 60 "$leat" dump --reader 'lmdb:db | repeat' --batch 20 --batches 10000 \
+    --out taken --token taken.at >out 2>err </dev/null &
+pid=$!
+wait_for 'data.npy.leat-*'
+printf 'of another program' >taken.at
+wait $pid
+check 'a dump whose token came meanwhile is refused' test $? -eq 2
+check 'and the token stays' test "$(cat taken.at)" = 'of another program'
+check 'nothing is left of this dump' test -z "$(find . -name 'taken*' ! -name taken.at)"
+rm -rf taken taken.at
+timeout 60 "$leat" show "${late[@]}" --count 4 --out taken.png >out 2>err </dev/null &
+pid=$!
+printf 'abcdefgh' >&7
+sleep 0.3
+printf 'of another program' >taken.png
+printf 'abcdefghabcdefghabcdefghabcdefghabcdefgh' >&7
+wait $pid
+check 'a sheet whose file came meanwhile is refused' test $? -eq 2
+check 'and the file stays' test "$(tr -d '\0' <taken.png)" = 'of another program'
+exec 7>&-
+rm -f taken.png late
+
 # A dump whose stderr has lost its reader cleans up all the same: one that fails, and
 # one that is stopped by the signal that took the reader, as by Ctrl-C with tee.
 mkfifo ends

@@ -79,13 +79,37 @@ int staged_file_close(struct staged_file *file, const char *target)
                   : LEAT_OK;
 }
 
-int staged_file_publish(struct staged_file *file, const char *target)
+static int move(struct staged_file *file, const char *target, bool failed)
 {
-    if (rename(file->path, target))
+    if (failed)
         return leat__error_system(errno ? errno : EIO, "%s", target);
     free(file->path);
     file->path = NULL;
     return LEAT_OK;
+}
+
+int staged_file_publish(struct staged_file *file, const char *target)
+{
+    return move(file, target, rename(file->path, target));
+}
+
+int staged_file_publish_new(struct staged_file *file, const char *target)
+{
+    struct stat found;
+    bool failed =
+        renameat2(AT_FDCWD, file->path, AT_FDCWD, target, RENAME_NOREPLACE);
+    /* A file system without it. */
+    if (failed && (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP)) {
+        failed = !lstat(target, &found);
+        errno = EEXIST;
+        failed = failed || rename(file->path, target);
+    }
+    if (failed && errno == EEXIST)
+        return leat_error(LEAT_EINVAL,
+                          "%s: somebody else has made it meanwhile; it was not "
+                          "replaced",
+                          target);
+    return move(file, target, failed);
 }
 
 void staged_file_discard(struct staged_file *file)

@@ -27,6 +27,10 @@ int staged_file_close(struct staged_file *file, const char *target);
 /* Gives a closed one the target's name. Errors: LEAT_EIO; it then stays. */
 int staged_file_publish(struct staged_file *file, const char *target);
 
+/* The same, but replaces nothing. Errors: LEAT_EINVAL where the target is
+ * there; LEAT_EIO; it then stays. */
+int staged_file_publish_new(struct staged_file *file, const char *target);
+
 /* Removes an unpublished file. Takes a zeroed one. */
 void staged_file_discard(struct staged_file *file);
 

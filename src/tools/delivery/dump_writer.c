@@ -241,9 +241,9 @@ static int publish_array(struct dump_writer *writer, int i)
     struct dump_array *array = &writer->array[i];
     int status = LEAT_OK;
     while (!status && array->published < array->files) {
-        status =
-            staged_file_publish(&array->file[array->published],
-                                dump_writer_path(writer, i, array->published));
+        status = staged_file_publish_new(
+            &array->file[array->published],
+            dump_writer_path(writer, i, array->published));
         array->published += !status;
     }
     return status;

@@ -21,6 +21,7 @@ struct show {
     bool force;
     bool json;
     struct layer_source_options layer; /* whose forward is shown, with --net */
+    const char *database;              /* or "" */
     const char *source;                /* the database, net file or pipeline */
 
     /* The sheet: `shown` pictures, of which some are `bad` or `lost`. */
