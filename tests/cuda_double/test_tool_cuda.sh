@@ -211,7 +211,7 @@ check 'no figures after a signal' test ! -s stdout
 
 # A layer that delivers to the GPU: as many bytes as its batches have.
 "$leat" synth noise --count 64 --shape 3,32,32 lmdb >/dev/null || failed=1
-layer=("$leat" bench layer --reader lmdb:lmdb --batch 16 --seconds 0.3)
+layer=("$leat" bench layer --reader lmdb:lmdb --batch 4 --seconds 0.3)
 LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --transform-on DEVICE \
     --overlap --json >json || failed=1
 for key in device bus_bytes_per_s h2d_bytes_per_s h2d_share h2d_copies copy_bytes \
@@ -229,16 +229,16 @@ check "the bus of the layer: $(number h2d_bytes_per_s)" \
         model = 1e9 * bytes / (2000 + bytes / 25)
         exit !(rate > .999 * model && rate < 1.001 * model)
     }'
-# 16 crops of 3072 bytes, labels and choices: little more than that. Some batches
+# 4 images of 3072 bytes, labels and choices: little more than that. Some batches
 # were copied before the first was delivered, or are not delivered yet.
 check 'the bytes of all batches' awk -v rate="$(number bus_bytes_per_s)" \
     -v seconds="$(number seconds)" -v batches="$(number batches)" 'BEGIN {
         bytes = rate * seconds
-        exit !(bytes >= 49152 * (batches - 8) && bytes < 55000 * (batches + 8))
+        exit !(bytes >= 12288 * (batches - 8) && bytes < 14000 * (batches + 8))
     }'
-check "a copy of $(number copy_bytes) bytes" test "$(number copy_bytes)" -ge 49152 -a \
-    "$(number copy_bytes)" -lt 55000
-# In the model's time: a batch of some 50 KiB takes 2 us and its bytes at 25 GB/s.
+check "a copy of $(number copy_bytes) bytes" test "$(number copy_bytes)" -ge 12288 -a \
+    "$(number copy_bytes)" -lt 14000
+# In the model's time: a batch of some 12 KiB takes 2 us and its bytes at 25 GB/s.
 check 'the copies of the overlap' awk -v ms="$(number copies)" \
     -v bytes="$(number copy_bytes)" 'BEGIN {
         model = 1e3 * (2e-6 + bytes / 25e9)
