@@ -114,12 +114,13 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * the first image before its crop; a list of tops that does not fit the fields,
  * naming the top; on_error REPLACE with several ranks without random access; a
  * single pass of fewer samples than ranks; epoch_end DROP where an epoch fills
- * no batch), LEAT_EDATA (neither the first record nor one near it
- * has a shape), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
- * LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on DEVICE on one that has no
- * transform), LEAT_ECANCELLED, LEAT_ESTATE when it was set up before, or
- * created in another process. LEAT_ELIMIT is max_memory or the calling
- * thread's stack. Thread safety: one caller a layer.
+ * no batch), LEAT_EDATA (the first top's field is of a type that no image is,
+ * or neither the first record nor one near it has a shape), LEAT_EFORMAT,
+ * LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED
+ * (transform_on DEVICE on one that has no transform), LEAT_ECANCELLED,
+ * LEAT_ESTATE when it was set up before, or created in another process.
+ * LEAT_ELIMIT is max_memory or the calling thread's stack. Thread safety: one
+ * caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);

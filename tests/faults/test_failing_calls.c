@@ -217,8 +217,10 @@ START_TEST(any_allocation_may_fail)
     char what[128];
     warm_up(one);
     holdings before = count_holdings();
-    /* The thread sanitizer, which is slow, sees every fourth. */
-    for (int n = 0, done = 0; !done; n += IS_THREAD_SANITIZED ? 4 : 1) {
+    /* The thread sanitizer, which is slow, sees every fourth, others each
+     * second. */
+    int step = IS_THREAD_SANITIZED ? 4 : IS_SANITIZED ? 2 : 1;
+    for (int n = 0, done = 0; !done; n += step) {
         snprintf(what, sizeof(what), "%s, allocation %d", one->name, n);
         ck_assert_msg(n < CALLS_MAX, "%s: no end", what);
         watchdog_renew();
