@@ -64,10 +64,16 @@ check 'nothing is left of the dump' test -z "$(left)"
 rm -rf taken
 exec 7>&-
 exec 7<>late
-timeout 60 "$leat" dump --reader 'lmdb:db | repeat' --batch 20 --batches 10000 \
-    --out taken --token taken.at >out 2>err </dev/null &
-pid=$!
-wait_for 'data.npy.leat-*'
+# Again if the dump was faster.
+for _ in {1..9}; do
+    rm -rf taken taken.at
+    timeout 60 "$leat" dump --reader 'lmdb:db | repeat' --batch 20 --batches 10000 \
+        --out taken --token taken.at >out 2>err </dev/null &
+    pid=$!
+    wait_for 'data.npy.leat-*'
+    [ -e taken.at ] || break
+    wait $pid
+done
 printf 'of another program' >taken.at
 wait $pid
 check 'a dump whose token came meanwhile is refused' test $? -eq 2
