@@ -167,7 +167,7 @@ check_line() {
     # tcc takes next to no time, and gcc without optimisation two seconds, which a
     # search of many states gains. Optimising all takes longer than it saves, as the
     # transitions are large; what keeps the states is small, and most of the search.
-    local keepers='h_store|compress|d_sfh|s_hash|ordinal|col_p|col_q|Pptr|new_state'
+    local keepers='h_store|d_sfh|s_hash|new_state'
     local compiler=cc
     [ "$wanted" = holds+ ] || ! command -v tcc >/dev/null || compiler=tcc
     wanted=${wanted%+}
@@ -175,7 +175,7 @@ check_line() {
         cd "$work"
         spin -a "${@/#/-D}" "$model.pml" &&
             sed -E -i "s/^($keepers)\(/__attribute__((optimize(\"O2\"))) &/" pan.c &&
-            $compiler -O0 -w -DSAFETY -DCOLLAPSE -DMEMLIM=2000 -o pan pan.c &&
+            $compiler -O0 -w -DSAFETY -DNOCOMP -DMEMLIM=4000 -o pan pan.c &&
             ./pan -m100000
     ) >"$work/log" 2>&1 || true
     found=$(verdict "$work/log")
