@@ -145,6 +145,36 @@ START_TEST(the_lock_of_the_file_that_replaced_it_is_not_called_damaged)
 }
 END_TEST
 
+static leat__lmdb_environment *replacement;
+
+static void replace_and_open(void)
+{
+    replace_data();
+    ck_assert_int_eq(leat__lmdb_environment_open(&replacement, directory),
+                     LEAT_OK);
+}
+
+/* By another thread, after this one has opened the old file: writers would take
+   the pages of the new one by the transactions of the old one. */
+START_TEST(the_lock_stays_that_of_the_file_that_was_opened_meanwhile)
+{
+    leat__lmdb_environment *old, *late;
+    other_process user = other_process_start(use_other, other);
+    other_process_stop(&user);
+    ck_assert_int_eq(leat__lmdb_environment_open(&old, directory), LEAT_OK);
+    fault_act(replace_and_open);
+    fault_arm(FAULT_PREAD, _i, FAULT_ACT, 0);
+    ck_assert_int_eq(leat__lmdb_environment_open(&late, directory), LEAT_EIO);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "was replaced while it was opened"));
+    ck_assert_msg(leat__lmdb_lock_check_latest(replacement->lock,
+                                               &replacement->file) == LEAT_OK,
+                  "%s", leat_last_error());
+    leat__lmdb_environment_close(replacement);
+    leat__lmdb_environment_close(old);
+}
+END_TEST
+
 static const char *aim; /* of the link */
 
 static void link_lock(void)
@@ -241,6 +271,8 @@ int main(void)
     tcase_add_loop_test(
         tcase, the_lock_of_the_file_that_replaced_it_is_not_called_damaged, 0,
         3);
+    tcase_add_loop_test(
+        tcase, the_lock_stays_that_of_the_file_that_was_opened_meanwhile, 0, 2);
     tcase_add_loop_test(
         tcase, a_link_in_the_place_of_the_lock_file_is_not_followed, 0, 4);
     tcase_add_loop_test(tcase, a_removed_lock_file_is_not_locked, 0, 3);

@@ -314,7 +314,11 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
     leat__lmdb_environment *shared = find_locked(file, lock);
     if (shared)
         *code = 0;
-    status = check_other_locks(file, lock);
+    /* Another thread may have opened what replaced it, and writers go by what
+     * the lock was set to then. */
+    status = check_identity(file);
+    if (!status)
+        status = check_other_locks(file, lock);
     if (!status && !shared)
         status = join(&lock, file, began, code);
     else if (!status && lock)
