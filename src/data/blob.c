@@ -33,10 +33,21 @@ int leat_blob_create(leat_blob **out, leat_device *device)
     return LEAT_OK;
 }
 
+/*
+ * The device writes to memory of the blob's own no more, which is to be freed;
+ * what was lent is the layer's to wait for. One that cannot tell has failed.
+ */
+static void let_end(const leat_blob *blob)
+{
+    if (blob->mem.slab && !blob->lent)
+        (void)leat__syncedmem_await_writes(&blob->mem);
+}
+
 void leat_blob_destroy(leat_blob *blob)
 {
     if (!blob)
         return;
+    let_end(blob);
     leat__syncedmem_clear(&blob->mem);
     leat__free(blob);
 }
@@ -97,6 +108,7 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
         status = leat__slab_create(&slab, blob->device, bytes);
         if (status)
             return status;
+        let_end(blob);
         leat__syncedmem_clear(&blob->mem);
         blob->mem.slab = slab;
         blob->lent = false;
@@ -105,6 +117,20 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     blob->mem.bytes = blob->mem.slab->bytes;
     set_shape(blob, dtype, ndim, shape, count);
     return LEAT_OK;
+}
+
+int leat__blob_reshape_behind(leat_blob *blob, leat_dtype dtype, int ndim,
+                              const int64_t shape[], leat_stream stream)
+{
+    int64_t count;
+    size_t bytes;
+    int status = measure(dtype, ndim, shape, &count, &bytes);
+    const leat_device *device = blob->device;
+    const leat__slab *slab = blob->lent ? NULL : blob->mem.slab;
+    if (!status && slab && slab->device_memory && !device->ops->unified &&
+        !can_keep(blob, bytes) && !leat__slab_is_foreign(slab))
+        status = device->ops->stream_synchronize(blob->device, stream);
+    return status ? status : leat_blob_reshape(blob, dtype, ndim, shape);
 }
 
 static bool is_same_loan(const leat_blob *blob, leat_dtype dtype, int ndim,
@@ -136,6 +162,7 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
         return status;
     if (blob->mem.slab != slab) {
         leat__slab_ref(slab);
+        let_end(blob);
         leat__syncedmem_clear(&blob->mem);
     }
     blob->mem.slab = slab;

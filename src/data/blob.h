@@ -14,6 +14,14 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     leat_head head, leat__fence *written);
 
 /*
+ * leat_blob_reshape for what comes on `stream`: where the contents outgrow
+ * their memory, what the stream was given before is over when that is freed.
+ * Errors: also LEAT_EDEVICE.
+ */
+int leat__blob_reshape_behind(leat_blob *blob, leat_dtype dtype, int ndim,
+                              const int64_t shape[], leat_stream stream);
+
+/*
  * Lets go of memory that was lent: the blob keeps its shape, and has no
  * contents until it is lent or reshaped again. Does nothing to other blobs.
  */

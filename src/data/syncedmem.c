@@ -289,7 +289,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
     return status ? status : waited;
 }
 
-static int await_writes(const leat__syncedmem *mem)
+int leat__syncedmem_await_writes(const leat__syncedmem *mem)
 {
     const leat__fence *fence = mem->written;
     if (!fence || leat__slab_is_foreign(mem->slab))
@@ -312,7 +312,7 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
         mem->head = LEAT_SYNCED;
     }
     /* The device may still read what the host is going to write. */
-    if (will_write && await_writes(mem))
+    if (will_write && leat__syncedmem_await_writes(mem))
         return NULL;
     if (will_write || mem->head == LEAT_UNINITIALIZED)
         mem->head = LEAT_HEAD_AT_CPU;

@@ -108,6 +108,10 @@ void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence);
    Errors: LEAT_EDEVICE. */
 int leat__syncedmem_await(const leat__syncedmem *mem, leat_stream stream);
 
+/* Waits until the device's writes are over; a forked child's are its parent's.
+   Errors: LEAT_EDEVICE. */
+int leat__syncedmem_await_writes(const leat__syncedmem *mem);
+
 /*
  * That side of the memory, copied first if necessary, after the device's writes
  * to it; NULL on error, LEAT_ESTATE if the slab is foreign and its host side

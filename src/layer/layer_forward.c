@@ -217,14 +217,18 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob, leat_stream stream)
 {
     const leat__top *top = &batch->shape.top[i];
+    leat_device *device = layer->device;
+    bool unified = device->ops->unified;
+    bool host = stream == LEAT_HOST && !unified;
     view at;
     look(batch, i, &at);
-    int status = leat_blob_reshape(blob, top->dtype, at.ndim, at.shape);
+    if (host)
+        stream = device_copy(layer)->copies;
+    int status =
+        leat__blob_reshape_behind(blob, top->dtype, at.ndim, at.shape, stream);
     if (status)
         return status;
     size_t bytes = leat_blob_bytes(blob);
-    leat_device *device = layer->device;
-    bool unified = device->ops->unified;
     void *to;
     status = leat__blob_overwrite(
         blob, unified ? LEAT_HEAD_AT_CPU : LEAT_HEAD_AT_GPU, &to);
@@ -237,9 +241,6 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                bytes);
         return LEAT_OK;
     }
-    bool host = stream == LEAT_HOST;
-    if (host)
-        stream = device_copy(layer)->copies;
     /* A batch before may still be copied there on another stream. */
     status = leat__blob_await(blob, stream);
     if (!status)

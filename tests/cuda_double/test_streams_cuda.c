@@ -2,6 +2,7 @@
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM /* as nvcc's option does */
 #include "layer_stage.h"
 #include "sight.h"
+#include "support/rows_source.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -164,6 +165,106 @@ START_TEST(a_batch_that_nobody_read_does_not_come_after_the_next)
 }
 END_TEST
 
+/* A kernel of the caller's over a ragged top of one sample. */
+typedef struct row_look {
+    const int32_t *row;
+    int length;
+    int *right;
+} row_look;
+
+static void look_at_row(void *argument)
+{
+    const row_look *self = argument;
+    const int32_t *row = cuda_double_bytes(self->row);
+    int right = 0;
+    for (int k = 0; k < self->length; k++)
+        right += row[k] % 100 == k;
+    *self->right += right == self->length;
+}
+
+static leat_data_layer *open_rows(leat_pipeline *rows)
+{
+    static const leat_top tokens = {
+        .size = sizeof(leat_top), .name = "tokens", .form = LEAT_TOP_RAGGED};
+    leat_data_layer *layer;
+    stage_options.top_mode = LEAT_TOP_COPY;
+    stage_options.batch_size = 1;
+    stage_options.top = &tokens;
+    stage_options.ntop = 1;
+    ck_assert_int_eq(leat_data_layer_create(&layer, rows, &stage_options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    return layer;
+}
+
+/* Copies and reads of its earlier memory are still to run when a longer sample
+   comes: on the same stream, on the next one, or for the host. */
+START_TEST(a_copied_top_outgrows_no_memory_that_a_stream_is_at)
+{
+    enum { SAMPLES = 10 };
+    rows_source source = ROWS_SOURCE_INIT;
+    leat_pipeline *rows = rows_source_pipeline(&source);
+    leat_data_layer *layer = open_rows(rows);
+    leat_blob *top = leat_data_layer_top(layer, 0);
+    int right = 0, looks = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        cudaStream_t on = stage_stream[_i == 1 ? i % STAGE_STREAMS : 0];
+        leat_stream stream =
+            _i == 2 && i % 2 ? LEAT_HOST : leat_cuda_stream(on);
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, stream), 0);
+        ck_assert_int_eq(leat_blob_dim(top, 0), rows_source_length(i));
+        row_look look = {leat_blob_gpu_data(top), rows_source_length(i),
+                         &right};
+        if (_i > 0 || look.length == 0)
+            continue;
+        looks++;
+        ck_assert_int_eq(
+            cuda_double_launch(look_at_row, &look, sizeof(look), 0, on),
+            cudaSuccess);
+    }
+    for (int i = 0; i < STAGE_STREAMS; i++)
+        ck_assert_int_eq(cudaStreamSynchronize(stage_stream[i]), cudaSuccess);
+    ck_assert_int_eq(right, looks);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(rows);
+}
+END_TEST
+
+/* Another layer lends the tops its memory instead. */
+static leat_data_layer *lend_to(layer_fixture *fixture)
+{
+    leat_data_layer *lender;
+    stage_options.top_mode = LEAT_TOP_LEND;
+    ck_assert_int_eq(
+        leat_data_layer_create(&lender, stage_pipeline, &stage_options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(lender, fixture->top, 2), LEAT_OK);
+    ck_assert_int_eq(
+        leat_cuda_forward(lender, fixture->top, 2, stage_stream[1]), LEAT_OK);
+    return lender;
+}
+
+/* Nobody reads it; the copy is still to run. */
+START_TEST(a_copied_top_is_freed_behind_its_copy)
+{
+    const int64_t shape[] = {1000, 1000};
+    leat_data_layer *lender = NULL;
+    stage_options.top_mode = LEAT_TOP_COPY;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    if (_i == 2)
+        lender = lend_to(&fixture);
+    for (int i = 0; i < 2; i++) {
+        if (_i == 1)
+            ck_assert_int_eq(
+                leat_blob_reshape(fixture.top[i], LEAT_FLOAT32, 2, shape), 0);
+        leat_blob_destroy(fixture.top[i]);
+        fixture.top[i] = NULL;
+    }
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    leat_data_layer_destroy(lender);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 START_TEST(a_stream_of_another_device_or_context_is_refused_by_name)
 {
     const char *name = _i ? "context of your own" : "cuda:1";
@@ -234,6 +335,9 @@ int main(void)
     tcase_add_test(tcase, a_stream_that_was_copied_on_may_be_destroyed);
     tcase_add_test(tcase,
                    a_batch_that_nobody_read_does_not_come_after_the_next);
+    tcase_add_loop_test(
+        tcase, a_copied_top_outgrows_no_memory_that_a_stream_is_at, 0, 3);
+    tcase_add_loop_test(tcase, a_copied_top_is_freed_behind_its_copy, 0, 3);
     tcase_add_loop_test(
         tcase, a_stream_of_another_device_or_context_is_refused_by_name, 0, 2);
     tcase_add_test(tcase, a_stream_of_a_green_context_will_do);
