@@ -74,6 +74,12 @@ static void leave_labels(leat__top_plan *plan)
             leat__field_check_leave(&plan->check, plan->top[i].field);
 }
 
+static bool has_pixels(const leat_field_spec *spec)
+{
+    return spec->dtype == LEAT_BYTES || spec->dtype == LEAT_UINT8 ||
+           spec->dtype == LEAT_FLOAT32;
+}
+
 /* What no sample of the first field can be, none is searched for. */
 static int check_first(const leat_field_spec *spec)
 {
@@ -85,8 +91,7 @@ static int check_first(const leat_field_spec *spec)
                           "first top is: expected a list of tops, or numbers, "
                           "as of columns or cast",
                           spec->name);
-    if (spec->dtype == LEAT_BYTES || spec->dtype == LEAT_UINT8 ||
-        spec->dtype == LEAT_FLOAT32)
+    if (has_pixels(spec))
         return LEAT_OK;
     return leat_error(LEAT_EDATA,
                       "field %s is of %s and no image, which the first top is: "
@@ -159,6 +164,11 @@ static int check_field(const planning *in, const leat__planned_top *top)
         return leat_error(LEAT_EINVAL,
                           "top %s: field %s is plain bytes and no image",
                           top->name, spec->name);
+    if (top->kind == LEAT__TOP_IMAGE && !is_any(spec) && !has_pixels(spec))
+        return leat_error(LEAT_EINVAL,
+                          "top %s: field %s is of %s and no image: expected "
+                          "uint8 or float32, as of cast",
+                          top->name, spec->name, leat_dtype_name(spec->dtype));
     if (spec->is_batch && (top->kind != LEAT__TOP_NUMBERS))
         return leat_error(LEAT_EINVAL,
                           "top %s: the samples of field %s are batches, which "
