@@ -66,6 +66,11 @@ static int64_t map_turned(const index_decorator *self, leat_position at)
     return index_decorators_turned(at, self->count, self->seed);
 }
 
+static int64_t map_halves(const index_decorator *self, leat_position at)
+{
+    return at.epoch > 0 ? self->count + at.index : at.index;
+}
+
 static int decorator_fields(leat_reader *reader, const leat_field_spec **out,
                             int *n)
 {
@@ -246,6 +251,17 @@ static int slice_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
+static int halves_open(const leat_open *open, leat_reader **out)
+{
+    index_decorator *self;
+    int status = decorator_open(map_halves, open->upstream[0], &self);
+    if (status)
+        return status;
+    self->count = self->upstream_count / 2;
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
 static const leat_argument shuffle_arguments[] = {
     {.name = "seed",
      .kind = LEAT_ARGUMENT_NUMBER,
@@ -296,6 +312,14 @@ static const leat_reader_type slice_type = {
     .open = slice_open,
 };
 
+static const leat_reader_type halves_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_halves",
+    .min_upstream = 1,
+    .max_upstream = 1,
+    .open = halves_open,
+};
+
 const leat_reader_type *index_decorators_shuffle(void)
 {
     return &shuffle_type;
@@ -311,10 +335,16 @@ const leat_reader_type *index_decorators_turn(void)
     return &turn_type;
 }
 
+const leat_reader_type *index_decorators_halves(void)
+{
+    return &halves_type;
+}
+
 static void register_once(void)
 {
     if (leat_reader_register(&shuffle_type) ||
-        leat_reader_register(&turn_type) || leat_reader_register(&slice_type))
+        leat_reader_register(&turn_type) || leat_reader_register(&slice_type) ||
+        leat_reader_register(&halves_type))
         abort();
 }
 

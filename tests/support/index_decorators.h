@@ -9,8 +9,9 @@
 
 /*
  * Registers `test_shuffle:seed=S`, all samples in another order,
- * `test_slice:skip=K,take=N`, those from K on, N at most, and
- * `test_turn:seed=S`, whose order depends on the epoch. Once a process.
+ * `test_slice:skip=K,take=N`, those from K on, N at most, `test_turn:seed=S`,
+ * whose order depends on the epoch, and `test_halves`, of which the first
+ * epoch is the first half, and all later ones are the second. Once a process.
  */
 void index_decorators_register(void);
 
@@ -18,6 +19,7 @@ void index_decorators_register(void);
 const leat_reader_type *index_decorators_shuffle(void);
 const leat_reader_type *index_decorators_slice(void);
 const leat_reader_type *index_decorators_turn(void);
+const leat_reader_type *index_decorators_halves(void);
 
 /* Where test_shuffle takes sample `index` of `count` from. */
 int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed);

@@ -21,6 +21,7 @@ static bad_records plan;
 static leat_data_layer_options options;
 static leat_transform_options transform;
 static int is_shuffled;
+static int is_halved; /* all epochs but the first are the second half */
 static int64_t begin; /* global position where the layer began or resumed */
 
 static void set_up(void)
@@ -32,31 +33,48 @@ static void set_up(void)
     options = defaults;
     transform = no_transform;
     options.batch_size = 4;
+    options.world_size = 1;
     options.transform = &transform;
     options.random_seed = 11;
     options.on_error = LEAT_ON_ERROR_REPLACE;
     is_shuffled = 0;
+    is_halved = 0;
     begin = 0;
+}
+
+static leat_pipeline *decorate(leat_pipeline *source,
+                               const leat_reader_type *type,
+                               const char *arguments)
+{
+    leat_pipeline *decorated;
+    ck_assert_int_eq(leat_pipeline_create(&decorated, type, arguments, NULL,
+                                          NULL, &source, 1),
+                     LEAT_OK);
+    leat_pipeline_unref(source);
+    return decorated;
 }
 
 static leat_pipeline *open_pipeline(void)
 {
-    leat_pipeline *source = bad_records_pipeline(&plan);
-    if (!is_shuffled)
-        return source;
-    leat_pipeline *shuffled;
-    ck_assert_int_eq(leat_pipeline_create(&shuffled, index_decorators_shuffle(),
-                                          "seed=5", NULL, NULL, &source, 1),
-                     LEAT_OK);
-    leat_pipeline_unref(source);
-    return shuffled;
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    if (is_shuffled)
+        pipeline = decorate(pipeline, index_decorators_shuffle(), "seed=5");
+    if (is_halved)
+        pipeline = decorate(pipeline, index_decorators_halves(), "");
+    return pipeline;
 }
 
 /* The model: what a slow reader of the whole sequence would say. */
 
+static int64_t count_samples(void) /* of an epoch */
+{
+    return is_halved ? plan.count / 2 : plan.count;
+}
+
 static int record_at(int64_t p)
 {
-    int64_t i = p % plan.count;
+    int64_t n = count_samples();
+    int64_t i = is_halved && p >= n ? n + p % n : p % n;
     return (int)(is_shuffled
                      ? index_decorators_shuffled(i, plan.count, SHUFFLE_SEED)
                      : i);
@@ -92,8 +110,8 @@ static int is_good(int64_t p, int height)
 /* How far back a layer can see. */
 static int64_t oldest(int64_t p)
 {
-    int64_t epoch = p / plan.count - 1;
-    int64_t least = epoch < 0 ? 0 : epoch * plan.count;
+    int64_t epoch = p / count_samples() - 1;
+    int64_t least = epoch < 0 ? 0 : epoch * count_samples();
     return plan.way == BAD_RECORDS_IN_ORDER && least < begin ? begin : least;
 }
 
@@ -105,6 +123,17 @@ static int64_t good_before(int64_t p, int height)
     return q >= oldest(p) ? q : -1;
 }
 
+static int step(void)
+{
+    return options.world_size;
+}
+
+/* The rank's first position from `at` on. */
+static int64_t own_from(int64_t at)
+{
+    return at + (options.rank - at % step() + step()) % step();
+}
+
 static int batch_height(int64_t first)
 {
     if (told(first))
@@ -112,10 +141,14 @@ static int batch_height(int64_t first)
     for (int64_t q = first - 1; q >= oldest(first); q--)
         if (is_good(q, told(q)))
             return told(q);
-    for (int64_t q = begin - 1; q >= oldest(begin); q--)
+    if (told(own_from(begin)))
+        return told(own_from(begin));
+    int64_t reach = 2 * count_samples();
+    int64_t back = plan.way == BAD_RECORDS_IN_ORDER ? 0 : reach;
+    for (int64_t q = begin - 1; q >= 0 && q >= begin - back; q--)
         if (told(q))
             return told(q);
-    for (int64_t q = begin; q < begin + 2 * plan.count; q++)
+    for (int64_t q = begin; q < begin + reach; q++)
         if (told(q))
             return told(q);
     return 0;
@@ -143,8 +176,8 @@ static int count_draws(void)
 static void choose(int64_t p, uint32_t words[4])
 {
     if (options.rng == LEAT_RNG_LEAT) {
-        leat__random_words((uint64_t)options.random_seed, p / plan.count,
-                           p % plan.count, 0, words);
+        leat__random_words((uint64_t)options.random_seed, p / count_samples(),
+                           p % count_samples(), 0, words);
         return;
     }
     for (int i = 0; i < count_draws(); i++)
@@ -186,21 +219,16 @@ static void check_place(layer_fixture *fixture, int i, int64_t p, int height,
                             : q < 0 ? LEAT_REPLACEMENT_ZEROS
                                     : LEAT_REPLACEMENT_RECORD;
     ck_assert_int_eq(from->replacement, kind);
-    ck_assert_int_eq(from->epoch, p / plan.count);
-    ck_assert_int_eq(from->position, p % plan.count);
+    ck_assert_int_eq(from->epoch, p / count_samples());
+    ck_assert_int_eq(from->position, p % count_samples());
     ck_assert_int_eq(from->record, record_at(q < 0 ? p : q));
     if (kind == LEAT_REPLACEMENT_NONE)
         return;
     ck_assert_int_eq((*bad)->from.record, record_at(p));
-    ck_assert_int_eq((*bad)->from.epoch, p / plan.count);
-    ck_assert_int_eq((*bad)->from.position, p % plan.count);
+    ck_assert_int_eq((*bad)->from.epoch, p / count_samples());
+    ck_assert_int_eq((*bad)->from.position, p % count_samples());
     ck_assert_int_eq((*bad)->from.replacement, kind);
     ++*bad;
-}
-
-static int step(void)
-{
-    return options.world_size;
 }
 
 /* Forwards `batches` from global position `at` on. Bad ones must fit the list.
@@ -221,7 +249,7 @@ static void check_batches(layer_fixture *fixture, int64_t at, int batches)
                          LEAT_OK);
         const leat_batch *batch = leat_data_layer_batch(fixture->layer);
         const leat_bad_record *next = stats.bad + bad;
-        int64_t first = at + (options.rank - at % step() + step()) % step();
+        int64_t first = own_from(at);
         int height = batch_height(first);
         ck_assert_int_eq(leat_blob_dim(fixture->top[0], 2), height);
         for (int i = 0; i < options.batch_size; i++)
@@ -269,8 +297,12 @@ static void check_ranks(leat_token *token, int64_t at)
             begin = token ? at : 0;
             if (token)
                 status = leat_data_layer_restore(fixture.layer, token);
-            ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-            check_batches(&fixture, begin, most_batches());
+            if (batch_height(begin) == 0) {
+                ck_assert(status == LEAT_EFORMAT || status == LEAT_EINVAL);
+            } else {
+                ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+                check_batches(&fixture, begin, most_batches());
+            }
         }
         layer_fixture_close(&fixture);
     }
@@ -326,6 +358,31 @@ START_TEST(the_end_of_the_epoch_before_stands_in_for_its_beginning)
 }
 END_TEST
 
+/* Epoch 1 has the record of epoch 0, and epoch 2 is alike after a resume. */
+START_TEST(a_record_replaces_none_of_the_epoch_after_the_next)
+{
+    plan.count = 4;
+    is_halved = 1;
+    options.batch_size = 2;
+    plan.kind[2] = BAD_RECORDS_SHORT;
+    plan.kind[3] = BAD_RECORDS_UNREADABLE;
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    static const float label[] = {1000, 1001, 1001, 1001, 0, 0};
+    for (int i = 0; i < 6; i++) {
+        if (i % 2 == 0)
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_float_eq(layer_fixture_label(&fixture, i % 2), label[i]);
+    }
+    layer_fixture_close(&fixture);
+    check_ranks(NULL, 0);
+    leat_token token;
+    save_after(&token, 2);
+    check_ranks(&token, 4);
+    leat_token_finish(&token);
+}
+END_TEST
+
 static void plant(uint32_t *state, int one_in)
 {
     for (int i = 0; i < plan.count; i++) {
@@ -354,6 +411,8 @@ static void draw_case(uint32_t *state)
     static const int tails[] = {0, 0, 100000, 170000, 270000};
     plan.tail = tails[draw(state, 5)];
     is_shuffled = plan.way != BAD_RECORDS_IN_ORDER && draw(state, 3) == 0;
+    is_halved = plan.way != BAD_RECORDS_IN_ORDER && plan.count > 1 &&
+                draw(state, 4) == 0;
     options.batch_size = 1 + draw(state, BATCH_MAX);
     options.workers = 1 + (int)draw(state, 4);
     options.prefetch = 1 + (int)draw(state, 4);
@@ -371,6 +430,9 @@ static void draw_case(uint32_t *state)
         transform.crop_size = 3;
     static const int densities[] = {1, 2, 3, 10};
     plant(state, densities[draw(state, 4)]);
+    if (is_halved && draw(state, 2))
+        for (int i = plan.count / 2; i < plan.count; i++)
+            plan.kind[i] = BAD_RECORDS_UNREADABLE;
 }
 
 static int cases(int usual)
@@ -670,6 +732,7 @@ int main(void)
     tcase_add_test(tcase, a_bad_place_gets_the_record_before_it);
     tcase_add_test(tcase,
                    the_end_of_the_epoch_before_stands_in_for_its_beginning);
+    tcase_add_test(tcase, a_record_replaces_none_of_the_epoch_after_the_next);
     tcase_add_test(tcase, any_layer_delivers_what_the_model_does);
     tcase_add_test(tcase,
                    so_it_does_after_a_resume_at_any_batch_by_other_ranks);

@@ -26,6 +26,7 @@ typedef struct leat__carry {
         state;           /* protected by the carry chain's lock while open */
     bool is_mixed;       /* after `sample` came records of other shapes */
     leat_sample *sample; /* owned; the record, or an empty buffer */
+    int64_t epoch;       /* of the record */
     leat__batch_shape shape;
     int holders; /* protected by the carry chain's lock: of the two chunks, how
                     many still need it */

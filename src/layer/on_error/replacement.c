@@ -5,7 +5,8 @@
  * back. That is a sample of the same chunk, or the carry that the chunk before
  * handed on. Where neither is known (after a resume) or it does not fit (a
  * batch of another shape), records are read again one by one, back through the
- * epoch before, which holds every record once.
+ * epoch before, which holds every record once. What lies further back replaces
+ * nothing, known or not.
  *
  * None of that depends on which thread worked when: a carry gives for samples
  * of one shape what reading back would give.
@@ -76,6 +77,7 @@ static void take_over(leat__replacement *replacement, const leat__batch *batch,
     replacement->state = carry->state;
     replacement->is_mixed = replacement->is_mixed || carry->is_mixed;
     replacement->latest = &chunk->taken->sample;
+    replacement->epoch = carry->epoch;
     if (!is_known_in(carry, &batch->shape)) {
         replacement->state = LEAT__CARRY_UNKNOWN;
         replacement->is_mixed = true;
@@ -94,6 +96,7 @@ void leat__replacement_end(leat__replacement *replacement,
     if (has_shape)
         handed->shape = batch->shape;
     handed->is_mixed = replacement->is_mixed;
+    handed->epoch = replacement->epoch;
     if (replacement->state == LEAT__CARRY_RECORD)
         leat_sample_swap(handed->sample, *replacement->latest);
     leat__carry_chain_leave(replacement->options.carry_chain, chunk,
@@ -135,6 +138,12 @@ static int try_sample(leat__replacement *replacement, leat__batch *batch,
     return status;
 }
 
+/* The first epoch whose records may replace sample `i`. */
+static int64_t oldest_epoch(const leat__chunk *chunk, int i)
+{
+    return chunk->at[i].epoch - 1;
+}
+
 /*
  * Reads back from sample `i`, at most `most` records: the first good one
  * becomes the trial. LEAT_END: there is none.
@@ -146,7 +155,7 @@ static int read_back(leat__replacement *replacement, leat__batch *batch,
     leat__data_reader *reader = replacement->options.reader;
     int64_t epoch = chunk->at[i].epoch;
     int64_t index = chunk->at[i].index;
-    int64_t oldest = epoch - 1;
+    int64_t oldest = oldest_epoch(chunk, i);
     for (int64_t n = 0; n < most; n++) {
         int status = leat__data_reader_read_neighbor(reader, -1, &epoch, &index,
                                                      replacement->trial);
@@ -157,6 +166,8 @@ static int read_back(leat__replacement *replacement, leat__batch *batch,
                                            replacement->trial)
                                : try_sample(replacement, batch, chunk, i,
                                             replacement->trial);
+        if (!status)
+            replacement->epoch = epoch;
         if (status != LEAT_EDATA)
             return status;
     }
@@ -174,7 +185,7 @@ int leat__replacement_shape(leat__replacement *replacement, leat__batch *batch,
         status = read_back(replacement, batch, chunk, 0,
                            replacement->options.step - 1, true);
     if (status == LEAT_END && carry->state == LEAT__CARRY_RECORD &&
-        !carry->is_mixed) {
+        !carry->is_mixed && carry->epoch >= oldest_epoch(chunk, 0)) {
         *out = carry->shape;
         return LEAT_OK;
     }
@@ -221,6 +232,8 @@ static int find(leat__replacement *replacement, leat__batch *batch,
     if (replacement->state == LEAT__CARRY_NONE)
         return LEAT_END;
     if (replacement->state == LEAT__CARRY_RECORD) {
+        if (replacement->epoch < oldest_epoch(chunk, i))
+            return LEAT_END;
         int status =
             try_sample(replacement, batch, chunk, i, *replacement->latest);
         if (status != LEAT_EDATA)
@@ -289,6 +302,7 @@ int leat__replacement_fill(leat__replacement *replacement, leat__batch *batch,
         if (i > from) {
             replacement->state = LEAT__CARRY_RECORD;
             replacement->latest = &chunk->sample[i - 1];
+            replacement->epoch = chunk->at[i - 1].epoch;
             replacement->is_mixed = false;
         }
         if (!status && i == chunk->n)

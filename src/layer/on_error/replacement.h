@@ -26,6 +26,7 @@ typedef struct leat__replacement {
     /* Of the chunk in work: the latest good sample before the current one. */
     leat__carry_state state;
     leat_sample **latest; /* the owner of that sample */
+    int64_t epoch;        /* in which it was read */
     bool is_mixed;
 } leat__replacement;
 
