@@ -133,9 +133,9 @@ typedef enum leat_on_error {
     LEAT_ON_ERROR_ZERO = 1, /* its place is zeros, labels too */
     LEAT_ON_ERROR_REPLACE =
         2 /* its place gets the nearest earlier good record of
-          the whole sequence, other ranks' included, under
-          the place's own random choices; none: zeros. After a
-          restore a chain that is read in order has none yet.
+          its epoch or the one before, other ranks' included,
+          under the place's own random choices; none: zeros.
+          After a restore a chain that is read in order has none yet.
           With several ranks the pipeline needs random access:
           over callbacks, for example, setup is LEAT_EINVAL */
 } leat_on_error;
