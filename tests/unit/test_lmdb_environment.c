@@ -63,12 +63,11 @@ static char *in(const char *in_directory, const char *name)
 
 /* Puts another database's data file in the place of the directory's, which is
    kept as old.mdb. */
-static void replace(void)
+static void replace_by(int commits)
 {
     images_write(second, images_record, RECORDS);
-    /* Several commits on, as a database that is in use. */
     MDB_env *env = fixture_env(second, 0);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < commits; i++)
         fixture_put(env, images_record, 0, RECORDS, 0);
     mdb_env_close(env);
     ck_assert_int_eq(link(in(directory, "data.mdb"), in(directory, "old.mdb")),
@@ -76,6 +75,12 @@ static void replace(void)
     ck_assert_int_eq(rename(in(second, "data.mdb"), in(directory, "data.mdb")),
                      0);
     fixture_remove(second);
+}
+
+/* By one several commits on, as a database that is in use. */
+static void replace(void)
+{
+    replace_by(4);
 }
 
 static void put_back(void)
@@ -158,7 +163,7 @@ static void hold(const char *path)
 START_TEST(a_file_replaced_while_another_process_has_it_open_is_refused)
 {
     other_process other = other_process_start(hold, directory);
-    replace();
+    replace_by(_i ? 1 : 4);
     ck_assert_int_eq(images_status(directory), LEAT_EIO);
     ck_assert_ptr_nonnull(
         strstr(leat_last_error(), "was replaced or overwritten while"));
@@ -166,6 +171,34 @@ START_TEST(a_file_replaced_while_another_process_has_it_open_is_refused)
     leat_reader *reader = images_open(directory);
     expect_whole(reader);
     leat_reader_close(reader);
+}
+END_TEST
+
+/* Ends between the write of its meta page and that of the lock file. */
+static void begin_to_commit(const char *path)
+{
+    enum { TXNID_AT = 48 };
+    MDB_txn *transaction;
+    uint64_t before;
+    int fd = open(in(path, "lock.mdb"), O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(pread(fd, &before, sizeof(before), TXNID_AT),
+                     sizeof(before));
+    MDB_env *env = fixture_env(path, 0);
+    fixture_put(env, ruined_record, 0, RECORDS, 0);
+    ck_assert_int_eq(mdb_txn_begin(env, NULL, 0, &transaction), 0);
+    ck_assert_int_eq(pwrite(fd, &before, sizeof(before), TXNID_AT),
+                     sizeof(before));
+    close(fd);
+}
+
+START_TEST(what_a_killed_writer_did_not_commit_is_not_read)
+{
+    other_process other = other_process_start(hold, directory);
+    other_process_run(begin_to_commit, directory);
+    leat_reader *reader = images_open(directory);
+    expect_whole(reader);
+    leat_reader_close(reader);
+    other_process_stop(&other);
 }
 END_TEST
 
@@ -284,12 +317,14 @@ START_TEST(a_file_that_was_copied_over_is_read_as_it_is)
 }
 END_TEST
 
-/* No writer is to blame; without other users the lock file follows. */
+/* No writer is to blame; without other users the lock file follows. Of one
+   commit more it has the lock file's transaction, too, which is not its latest.
+ */
 START_TEST(one_of_other_transactions_is_refused_while_it_is_open)
 {
     int64_t count = 0;
     leat_reader *before = images_open(directory);
-    copy_larger_over(20);
+    copy_larger_over(_i ? 1 : 20);
     ck_assert_int_eq(images_status(directory), LEAT_EIO);
     const char *line = leat_last_error();
     ck_assert_msg(strstr(line, "replaced or overwritten") != NULL, "%s", line);
@@ -715,10 +750,12 @@ int main(void)
     tcase_add_loop_test(tcase, a_file_that_is_copied_over_is_not_called_damaged,
                         0, 4);
     tcase_add_test(tcase, a_file_that_was_copied_over_is_read_as_it_is);
-    tcase_add_test(tcase,
-                   one_of_other_transactions_is_refused_while_it_is_open);
-    tcase_add_test(
-        tcase, a_file_replaced_while_another_process_has_it_open_is_refused);
+    tcase_add_loop_test(
+        tcase, one_of_other_transactions_is_refused_while_it_is_open, 0, 2);
+    tcase_add_loop_test(
+        tcase, a_file_replaced_while_another_process_has_it_open_is_refused, 0,
+        2);
+    tcase_add_test(tcase, what_a_killed_writer_did_not_commit_is_not_read);
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);
     tcase_add_test(tcase, links_to_a_directory_lead_to_one_slot);
     tcase_add_test(tcase, a_data_file_that_is_locked_as_a_file_is_refused);

@@ -158,6 +158,18 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     return LEAT_OK;
 }
 
+/* `what` the data file does with that transaction. */
+static int refuse_latest(const leat__lmdb_lock *lock, uint64_t latest,
+                         const leat__lmdb_file *file, const char *what)
+{
+    return leat_error(
+        LEAT_EIO,
+        "%s: is at transaction %llu, which %s %s: it is damaged, or the data "
+        "file was replaced or overwritten while a program has it open; end all "
+        "programs that have the database open, then remove this file",
+        lock->file.path, (unsigned long long)latest, file->data, what);
+}
+
 /* A writer may commit between the two reads. */
 int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
                                  const leat__lmdb_file *file)
@@ -171,13 +183,24 @@ int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
         if (latest == txnid[0] || latest == txnid[1])
             return LEAT_OK;
     }
-    return leat_error(
-        LEAT_EIO,
-        "%s: is at transaction %llu, which %s does not have: it is damaged, or "
-        "the data file was replaced or overwritten while a program has it "
-        "open; end all programs that have the database open, then remove this "
-        "file",
-        lock->file.path, (unsigned long long)latest, file->data);
+    return refuse_latest(lock, latest, file, "does not have");
+}
+
+/*
+ * A writer has the mutex from before it writes a meta page until the table has
+ * that page's transaction. If it died between the two, the system has marked
+ * the mutex, until the next writer has set the table right.
+ */
+int leat__lmdb_lock_check_overtaken(const leat__lmdb_lock *lock,
+                                    const leat__lmdb_file *file, uint64_t id)
+{
+    const int *writer = &lock->file.table->writer_mutex.__data.__lock;
+    bool is_free = __atomic_load_n(writer, __ATOMIC_ACQUIRE) == 0;
+    if (leat__lmdb_lock_latest(lock) != id)
+        return LEAT_AGAIN;
+    return is_free ? refuse_latest(lock, id, file,
+                                   "is past, though no writer is at work")
+                   : LEAT_OK;
 }
 
 /* Locks byte 0: exclusively if possible, else shared. */

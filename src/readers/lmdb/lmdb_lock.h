@@ -94,6 +94,15 @@ int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
                                  const leat__lmdb_file *file);
 
 /*
+ * Checks that transaction `id`, which the data file has a later one than, is
+ * the latest all the same: a writer is about to say that it is not, or died
+ * before. LEAT_AGAIN: it is not. Errors: LEAT_EIO where no writer is, so that
+ * the file is another one than the lock's users have. Any thread.
+ */
+int leat__lmdb_lock_check_overtaken(const leat__lmdb_lock *lock,
+                                    const leat__lmdb_file *file, uint64_t id);
+
+/*
  * Takes a slot for the latest transaction. Errors: LEAT_EIO if all are taken,
  * the table is damaged, or a process holds it for too long. Any thread.
  */

@@ -38,10 +38,15 @@ struct leat__lmdb_snapshot {
     _Atomic(leat__lmdb_index *) index;
 };
 
-/* LEAT_OK while transaction `id` is the latest; else LEAT_AGAIN. */
-static int check_latest(const leat__lmdb_environment *environment, uint64_t id)
+/* LEAT_OK while transaction `id`, which the file has a later one than, is the
+ * latest all the same; else LEAT_AGAIN. */
+static int check_overtaken(const leat__lmdb_environment *environment,
+                           uint64_t id)
 {
     uint64_t latest = 0;
+    if (leat__lmdb_lock_is_held(environment->lock))
+        return leat__lmdb_lock_check_overtaken(environment->lock,
+                                               &environment->file, id);
     int status = leat__lmdb_environment_latest(environment, &latest);
     if (status)
         return status;
@@ -76,7 +81,7 @@ static int read_meta(const leat__lmdb_environment *environment, uint64_t id,
     if (meta[!mine].page_size != page_size)
         return LEAT_AGAIN;
     if (meta[!mine].txnid > id)
-        status = check_latest(environment, id);
+        status = check_overtaken(environment, id);
     if (status)
         return status;
     *out = meta[mine];
