@@ -281,6 +281,45 @@ START_TEST(it_is_made_in_a_directory_that_cannot_be_read)
 }
 END_TEST
 
+/* As another user of a directory like /tmp. */
+static void expect_refused_below_sticky(void)
+{
+    leat_reader *reader = NULL;
+    if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+        _exit(77);
+    int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    _exit(status != LEAT_EINVAL || !strstr(leat_last_error(), "sticky") ||
+          cache_is_there(".partial"));
+}
+
+START_TEST(so_is_another_users_directory_in_a_sticky_one)
+{
+    if (getuid() != 0) {
+        printf("skipped: only the superuser has another user\n");
+        return;
+    }
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    ck_assert_int_eq(chmod(cache_path, 0777), 0);
+    ck_assert_int_eq(chmod(cache_root, 01777), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        expect_refused_below_sticky();
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert(WIFEXITED(result));
+    if (WEXITSTATUS(result) == 77) {
+        printf("skipped: the superuser cannot become another user\n");
+        return;
+    }
+    ck_assert_int_eq(WEXITSTATUS(result), 0);
+    /* Whoever may replace it does. */
+    ck_assert_int_eq(chown(cache_path, 65534, (gid_t)-1), 0);
+    cache_make(CACHE_SAMPLES);
+    ck_assert(cache_is_there("/index"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache_place");
@@ -292,6 +331,7 @@ int main(void)
     tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
     tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
     tcase_add_test(tcase, so_is_a_mount_point);
+    tcase_add_test(tcase, so_is_another_users_directory_in_a_sticky_one);
     tcase_add_test(
         tcase,
         a_user_whom_a_list_denies_the_directory_cannot_read_it_meanwhile);

@@ -55,12 +55,33 @@ static int check_mount(const char *path)
                       path);
 }
 
+/* In a sticky directory, as /tmp, a user's directories are not replaced by
+   others, except by its owner and the superuser. */
+static int check_sticky(const char *path)
+{
+    leat__cache_path parent;
+    struct stat above, found;
+    int status = leat__cache_target_parent(parent, path);
+    if (status || stat(parent, &above) || lstat(path, &found) ||
+        !(above.st_mode & S_ISVTX))
+        return status;
+    uid_t user = geteuid();
+    if (user == 0 || user == above.st_uid || user == found.st_uid)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: is another user's directory in a sticky one, which "
+                      "no cache can replace; name a directory in it",
+                      path);
+}
+
 int leat__cache_target_check(const char *path)
 {
     leat__cache_path name;
     int status = check_empty(path);
-    if (!status)
-        return check_mount(path);
+    if (!status) {
+        status = check_mount(path);
+        return status ? status : check_sticky(path);
+    }
     if (status != LEAT_AGAIN)
         return status;
     if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))
