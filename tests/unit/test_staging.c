@@ -385,6 +385,45 @@ START_TEST(openers_wait_while_a_database_is_replaced)
 }
 END_TEST
 
+/* Before the work. */
+START_TEST(a_data_file_that_is_none_is_refused)
+{
+    struct staging_options options = options_of(1);
+    struct staging staging;
+    make_database(path, "old");
+    ck_assert_int_eq(unlink(beside("/data.mdb")), 0);
+    ck_assert_int_eq(_i ? mkfifo(beside("/data.mdb"), 0666)
+                        : mkdir(beside("/data.mdb"), 0777),
+                     0);
+    ck_assert_int_eq(staging_open(&staging, &options), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), beside("/data.mdb: ")));
+    ck_assert(!is_there(beside(".leat-part")) && is_there(beside("/data.mdb")));
+    ck_assert_int_eq(remove(beside("/data.mdb")), 0);
+}
+END_TEST
+
+START_TEST(a_database_whose_directory_cannot_be_written_to_is_refused)
+{
+    struct staging_options options = options_of(1);
+    struct staging staging;
+    make_database(path, "old");
+    ck_assert_int_eq(chmod(path, 0555), 0);
+    bool is_super = geteuid() == 0;
+    if (is_super) {
+        ck_assert_int_eq(chmod(directory, 0777), 0);
+        ck_assert_int_eq(seteuid(6789), 0);
+    }
+    int status = staging_open(&staging, &options);
+    if (is_super)
+        ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(status, LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "cannot replace its"));
+    ck_assert(!is_there(beside(".leat-part")));
+    ck_assert(has_text(beside("/data.mdb"), "old"));
+    ck_assert_int_eq(chmod(path, 0755), 0);
+}
+END_TEST
+
 START_TEST(what_cannot_give_way_stays_with_its_database)
 {
     struct staging_options options = options_of(1);
@@ -758,6 +797,9 @@ int main(void)
                    a_complete_run_is_made_again_where_it_is_to_be_restarted);
     tcase_add_test(tcase, a_database_is_replaced_in_its_directory);
     tcase_add_test(tcase, openers_wait_while_a_database_is_replaced);
+    tcase_add_loop_test(tcase, a_data_file_that_is_none_is_refused, 0, 2);
+    tcase_add_test(tcase,
+                   a_database_whose_directory_cannot_be_written_to_is_refused);
     tcase_add_test(tcase, what_cannot_give_way_stays_with_its_database);
     tcase_add_test(tcase,
                    a_run_resumes_whatever_the_permissions_of_what_it_replaces);

@@ -43,15 +43,38 @@ static int check_type(const struct stat *found, const char *path)
                       path);
 }
 
-int replaced_lock_check(const char *path)
+/* A link gives way as a file does. */
+static int check_data(int target, const char *path)
 {
     struct stat found;
+    if (fstatat(target, "data.mdb", &found, AT_SYMLINK_NOFOLLOW) ||
+        S_ISREG(found.st_mode) || S_ISLNK(found.st_mode))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s/data.mdb: is no regular file, as LMDB's data file "
+                      "is; remove it",
+                      path);
+}
+
+static int check_files(int target, const char *path)
+{
+    struct stat found;
+    if (faccessat(target, ".", W_OK | X_OK, AT_EACCESS))
+        return leat__error_system(errno, "%s: cannot replace its files", path);
+    int status = check_data(target, path);
+    if (status || fstatat(target, LOCK_FILE, &found, AT_SYMLINK_NOFOLLOW))
+        return status;
+    return check_type(&found, path);
+}
+
+int replaced_lock_check(const char *path)
+{
     int target = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    bool has_old =
-        target >= 0 && !fstatat(target, LOCK_FILE, &found, AT_SYMLINK_NOFOLLOW);
-    if (target >= 0)
-        close(target);
-    return has_old ? check_type(&found, path) : LEAT_OK;
+    if (target < 0)
+        return LEAT_OK;
+    int status = check_files(target, path);
+    close(target);
+    return status;
 }
 
 int replaced_lock_begin(struct replaced_lock *out, int staging,

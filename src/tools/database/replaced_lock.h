@@ -20,8 +20,12 @@ struct replaced_lock {
     bool has_old;       /* under that name */
 };
 
-/* Fails as replaced_lock_begin would where lock.mdb of the target at `path` is
- * no regular file. */
+/*
+ * Fails as replaced_lock_begin, and the data file's rename, would where
+ * lock.mdb of the target at `path` is no regular file, data.mdb neither that
+ * nor a link, or the directory may not be written to. Errors: LEAT_EINVAL,
+ * LEAT_EIO.
+ */
 int replaced_lock_check(const char *path);
 
 /*
