@@ -119,17 +119,24 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     return LEAT_OK;
 }
 
+int leat__blob_drain(const leat_blob *blob, leat_stream stream)
+{
+    const leat_device_ops *ops = blob->device->ops;
+    const leat__slab *slab = blob->lent ? NULL : blob->mem.slab;
+    if (!slab || !slab->device_memory || ops->unified || stream == LEAT_HOST ||
+        leat__slab_is_foreign(slab))
+        return LEAT_OK;
+    return ops->stream_synchronize(blob->device, stream);
+}
+
 int leat__blob_reshape_behind(leat_blob *blob, leat_dtype dtype, int ndim,
                               const int64_t shape[], leat_stream stream)
 {
     int64_t count;
     size_t bytes;
     int status = measure(dtype, ndim, shape, &count, &bytes);
-    const leat_device *device = blob->device;
-    const leat__slab *slab = blob->lent ? NULL : blob->mem.slab;
-    if (!status && slab && slab->device_memory && !device->ops->unified &&
-        !can_keep(blob, bytes) && !leat__slab_is_foreign(slab))
-        status = device->ops->stream_synchronize(blob->device, stream);
+    if (!status && !can_keep(blob, bytes))
+        status = leat__blob_drain(blob, stream);
     return status ? status : leat_blob_reshape(blob, dtype, ndim, shape);
 }
 

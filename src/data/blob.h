@@ -14,6 +14,12 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     leat_head head, leat__fence *written);
 
 /*
+ * The stream is at device memory of the blob's own no more, which may then be
+ * freed; LEAT_HOST is at none. Errors: LEAT_EDEVICE.
+ */
+int leat__blob_drain(const leat_blob *blob, leat_stream stream);
+
+/*
  * leat_blob_reshape for what comes on `stream`: where the contents outgrow
  * their memory, what the stream was given before is over when that is freed.
  * Errors: also LEAT_EDEVICE.

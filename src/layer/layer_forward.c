@@ -189,10 +189,13 @@ static bool is_computed(const leat__batch *batch, int i)
 }
 
 static int lend(const leat_data_layer *layer, leat__batch *batch, int i,
-                leat_blob *blob)
+                leat_blob *blob, leat_stream stream)
 {
     const leat__top *top = &batch->shape.top[i];
     view at;
+    int status = leat__blob_drain(blob, stream);
+    if (status)
+        return status;
     look(batch, i, &at);
     if (is_computed(batch, i))
         return leat__blob_lend(blob, top->dtype, at.ndim, at.shape,
@@ -265,7 +268,7 @@ static int hand_out(leat_data_layer *layer, leat__batch *batch,
         leat__waiting_for_copy(layer, begin, leat__clock_now());
     bool lends = layer->values.top_mode == LEAT_TOP_LEND;
     for (int i = 0; i < ntop && !status; i++)
-        status = lends ? lend(layer, batch, i, top[i])
+        status = lends ? lend(layer, batch, i, top[i], stream)
                        : copy(layer, batch, i, top[i], stream);
     if (waits) {
         int64_t end = leat__clock_now();

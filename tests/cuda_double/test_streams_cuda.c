@@ -242,6 +242,22 @@ static leat_data_layer *lend_to(layer_fixture *fixture)
     return lender;
 }
 
+/* The stream that a batch is lent on is still to read the copy before. */
+START_TEST(a_copied_top_is_lent_over_behind_its_readers)
+{
+    sight seen[STAGE_BATCH] = {0};
+    stage_options.top_mode = LEAT_TOP_COPY;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[1]);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[1]);
+    leat_data_layer *lender = lend_to(&fixture);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[1]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_BATCH), 0);
+    leat_data_layer_destroy(lender);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 /* Nobody reads it; the copy is still to run. */
 START_TEST(a_copied_top_is_freed_behind_its_copy)
 {
@@ -337,6 +353,7 @@ int main(void)
                    a_batch_that_nobody_read_does_not_come_after_the_next);
     tcase_add_loop_test(
         tcase, a_copied_top_outgrows_no_memory_that_a_stream_is_at, 0, 3);
+    tcase_add_test(tcase, a_copied_top_is_lent_over_behind_its_readers);
     tcase_add_loop_test(tcase, a_copied_top_is_freed_behind_its_copy, 0, 3);
     tcase_add_loop_test(
         tcase, a_stream_of_another_device_or_context_is_refused_by_name, 0, 2);
