@@ -150,7 +150,11 @@ static int join(leat__shared_reader *shared, const leat_open *open)
     return LEAT_OK;
 }
 
-/* What all callers have in common; the allocator is a caller's own. */
+/*
+ * What all callers have in common; the allocator is a caller's own. A cancel of
+ * this caller's opening may have reached the reader, for good: it is not
+ * theirs.
+ */
 static int open_reader(leat__shared_reader *shared, const leat_open *open)
 {
     leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
@@ -160,10 +164,15 @@ static int open_reader(leat__shared_reader *shared, const leat_open *open)
     options.threads = open->threads;
     int status =
         leat_pipeline_open_with(shared->pipeline, &options, &shared->reader);
-    if (!status)
-        shared->may_wait = leat__pipeline_may_block(shared->pipeline) ||
-                           leat__reader_reads_once(shared->reader);
-    return status;
+    if (status)
+        return status;
+    if (leat__opening_is_cancelled()) {
+        leat_reader_close(shared->reader);
+        return leat_error(LEAT_ECANCELLED, "share: reading was cancelled");
+    }
+    shared->may_wait = leat__pipeline_may_block(shared->pipeline) ||
+                       leat__reader_reads_once(shared->reader);
+    return LEAT_OK;
 }
 
 /* Adds one to the list, under the lock, and opens it without. */

@@ -1,6 +1,7 @@
 #include "pipeline/opening.h"
 #include "base/fork.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 static _Thread_local leat__opening *current;
@@ -47,6 +48,12 @@ void leat__opening_leave(const leat__opening_step *step)
     pthread_mutex_lock(own->lock);
     own->step = step->outer;
     pthread_mutex_unlock(own->lock);
+}
+
+bool leat__opening_is_cancelled(void)
+{
+    const leat__opening *own = find_own();
+    return own && atomic_load(own->cancelled);
 }
 
 void leat__opening_cancel(const leat__opening *opening)

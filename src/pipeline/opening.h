@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* A call that may wait, on the stack of the thread that opens. */
 typedef struct leat__opening_step {
@@ -36,6 +37,10 @@ void leat__opening_end(leat__opening *outer);
 void leat__opening_enter(leat__opening_step *step, void (*cancel)(void *object),
                          void *object);
 void leat__opening_leave(const leat__opening_step *step);
+
+/* Whether this thread's opening is: what steps that it has left had to cancel
+ * is cancelled, though it may have opened. */
+bool leat__opening_is_cancelled(void);
 
 /* Under the opening's lock, once `cancelled` is set. */
 void leat__opening_cancel(const leat__opening *opening);

@@ -1,5 +1,6 @@
 /* One reader for several callers, and workspaces. */
 #include "base/memory.h"
+#include "pipeline/opening.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -593,6 +594,25 @@ START_TEST(cancel_wakes_a_setup_that_waits_for_anothers)
 }
 END_TEST
 
+/* The cancel of its setup reaches what the first caller opens. */
+START_TEST(others_open_what_a_cancelled_opening_has_opened)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    atomic_bool cancelled = true;
+    leat__opening opening = {.lock = &lock, .cancelled = &cancelled};
+    leat_pipeline *pipeline = parse("range:6 | prefetch:2 | share");
+    leat_reader *first = NULL;
+    leat__opening *outer = leat__opening_begin(&opening);
+    int status = leat_pipeline_open(pipeline, &first);
+    leat__opening_end(outer);
+    leat_reader *other = open_pipeline(pipeline);
+    ck_assert_int_eq(next_record(other), 0);
+    ck_assert_int_eq(status, LEAT_ECANCELLED);
+    leat_reader_close(other);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(ranks_and_allocators_are_refused)
 {
     leat_reader *reader;
@@ -709,6 +729,7 @@ int main(void)
     tcase_add_test(tcase, all_callers_of_an_empty_queue_are_woken);
     tcase_add_test(tcase, two_layers_share_one_by_name);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits_for_anothers);
+    tcase_add_test(tcase, others_open_what_a_cancelled_opening_has_opened);
     tcase_add_test(tcase, ranks_and_allocators_are_refused);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, callers_come_and_go);
