@@ -18,6 +18,8 @@ extern "C" {
  * the child's own copy. On any other device the child can only read pageable
  * host memory; everything else is LEAT_ESTATE. Destroying it calls neither the
  * device nor allocator hooks.
+ *
+ * No call is a cancellation point (pthread_cancel), as none of a layer's is.
  */
 typedef struct leat_blob leat_blob;
 

@@ -2,6 +2,7 @@
 #include "base/counter.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -34,6 +35,21 @@ int leat_blob_create(leat_blob **out, leat_device *device)
 }
 
 /*
+ * What may wait for a device, which may hold locks then, is no cancellation
+ * point. What hold returned is restored.
+ */
+static int hold_cancel(const leat_blob *blob)
+{
+    return blob->device->ops->unified ? -1 : leat__thread_disable_cancel();
+}
+
+static void restore_cancel(int cancel)
+{
+    if (cancel >= 0)
+        leat__thread_restore_cancel(cancel);
+}
+
+/*
  * The device writes to memory of the blob's own no more, which is to be freed;
  * what was lent is the layer's to wait for. One that cannot tell has failed.
  */
@@ -47,8 +63,10 @@ void leat_blob_destroy(leat_blob *blob)
 {
     if (!blob)
         return;
+    int cancel = hold_cancel(blob);
     let_end(blob);
     leat__syncedmem_clear(&blob->mem);
+    restore_cancel(cancel);
     leat__free(blob);
 }
 
@@ -108,8 +126,10 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
         status = leat__slab_create(&slab, blob->device, bytes);
         if (status)
             return status;
+        int cancel = hold_cancel(blob);
         let_end(blob);
         leat__syncedmem_clear(&blob->mem);
+        restore_cancel(cancel);
         blob->mem.slab = slab;
         blob->lent = false;
     }
@@ -265,28 +285,44 @@ static bool has_memory(const leat_blob *blob)
     return false;
 }
 
+static void *contents(leat_blob *blob, leat_head side, bool will_write)
+{
+    if (!has_memory(blob))
+        return NULL;
+    int cancel = hold_cancel(blob);
+    void *at = side == LEAT_HEAD_AT_CPU
+                   ? leat__syncedmem_cpu(&blob->mem, will_write)
+                   : leat__syncedmem_gpu(&blob->mem, will_write);
+    restore_cancel(cancel);
+    return at;
+}
+
 const void *leat_blob_cpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, false) : NULL;
+    return contents(blob, LEAT_HEAD_AT_CPU, false);
 }
 
 void *leat_blob_mutable_cpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, true) : NULL;
+    return contents(blob, LEAT_HEAD_AT_CPU, true);
 }
 
 const void *leat_blob_gpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, false) : NULL;
+    return contents(blob, LEAT_HEAD_AT_GPU, false);
 }
 
 void *leat_blob_mutable_gpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, true) : NULL;
+    return contents(blob, LEAT_HEAD_AT_GPU, true);
 }
 
 int leat_blob_async_gpu_push(leat_blob *blob, leat_stream stream)
 {
-    return has_memory(blob) ? leat__syncedmem_push(&blob->mem, stream)
-                            : LEAT_ESTATE;
+    if (!has_memory(blob))
+        return LEAT_ESTATE;
+    int cancel = hold_cancel(blob);
+    int status = leat__syncedmem_push(&blob->mem, stream);
+    restore_cancel(cancel);
+    return status;
 }

@@ -281,6 +281,55 @@ START_TEST(a_copied_top_is_freed_behind_its_copy)
 }
 END_TEST
 
+/* A thread that is to be cancelled, and what it does with a copied top. */
+typedef struct last_call {
+    leat_blob **top;
+    int which;
+    int is_back;
+} last_call;
+
+static void *call_and_end(void *argument)
+{
+    const int64_t shape[] = {1000, 1000};
+    last_call *call = argument;
+    pthread_cancel(pthread_self());
+    switch (call->which) {
+    case 0:
+        (void)leat_blob_cpu_data(*call->top);
+        break;
+    case 1:
+        (void)leat_blob_mutable_cpu_data(*call->top);
+        (void)leat_blob_mutable_gpu_data(*call->top);
+        break;
+    case 2:
+        (void)leat_blob_reshape(*call->top, LEAT_FLOAT32, 2, shape);
+        break;
+    default:
+        leat_blob_destroy(*call->top);
+        *call->top = NULL;
+    }
+    call->is_back = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+START_TEST(no_call_of_a_copied_top_is_a_cancellation_point)
+{
+    pthread_t thread;
+    void *result;
+    stage_options.top_mode = LEAT_TOP_COPY;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    last_call call = {&fixture.top[0], _i, 0};
+    ck_assert_int_eq(pthread_create(&thread, NULL, call_and_end, &call), 0);
+    ck_assert_int_eq(pthread_join(thread, &result), 0);
+    ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+    ck_assert_int_eq(call.is_back, 1);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 START_TEST(a_stream_of_another_device_or_context_is_refused_by_name)
 {
     const char *name = _i ? "context of your own" : "cuda:1";
@@ -355,6 +404,8 @@ int main(void)
         tcase, a_copied_top_outgrows_no_memory_that_a_stream_is_at, 0, 3);
     tcase_add_test(tcase, a_copied_top_is_lent_over_behind_its_readers);
     tcase_add_loop_test(tcase, a_copied_top_is_freed_behind_its_copy, 0, 3);
+    tcase_add_loop_test(tcase, no_call_of_a_copied_top_is_a_cancellation_point,
+                        0, 4);
     tcase_add_loop_test(
         tcase, a_stream_of_another_device_or_context_is_refused_by_name, 0, 2);
     tcase_add_test(tcase, a_stream_of_a_green_context_will_do);
