@@ -85,6 +85,10 @@ set(LEAT_NVCC_OPTIONS -O3 --fmad=false -std=c++14
   -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
   -I${PROJECT_SOURCE_DIR}/cuda)
 list(APPEND LEAT_NVCC_FLAGS ${LEAT_NVCC_OPTIONS})
+option(LEAT_CUDA_FAST_COMPILE "Compile kernels soon that nobody runs (CUDA 13)" OFF)
+if(LEAT_CUDA_FAST_COMPILE AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
+  list(APPEND LEAT_NVCC_FLAGS --Ofast-compile=max)
+endif()
 set(LEAT_KERNELS)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
 foreach(stem transform_cuda occupy_cuda)

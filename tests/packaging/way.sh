@@ -8,7 +8,8 @@ source=$(cd "$here/../.." && pwd)
 kind=${way##*_}
 prefix=$work/prefix_$kind
 build=$work/$way
-quiet=(-DCMAKE_INSTALL_MESSAGE=LAZY -DLEAT_CUDA_ARCHITECTURES=80)
+quiet=(-DCMAKE_INSTALL_MESSAGE=LAZY -DLEAT_CUDA_ARCHITECTURES=80
+    -DLEAT_CUDA_FAST_COMPILE=ON)
 debug=(-DCMAKE_BUILD_TYPE=Debug)
 
 fail() {

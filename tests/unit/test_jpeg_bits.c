@@ -14,7 +14,7 @@
 
 #include <jpeglib.h>
 
-#define IMAGES (IS_SANITIZED ? 5000 : 40000)
+#define IMAGES (IS_SANITIZED ? 5000 : 20000)
 #define CHUNKS 100
 #define PIXEL_BYTES_MAX (JPEG_SIDE_MAX * JPEG_SIDE_MAX * 3)
 #define COLORS 3
