@@ -329,16 +329,16 @@ chmod 755 .
 if "${user[@]}" "$leat" --version >/dev/null 2>&1 && "${user[@]}" test -r 1.bin; then
     mkdir locked && chmod 555 locked
     refuses 'ermission' "${user[@]}" "$leat" import cifar10 1.bin locked/out
-    # A publication that fails can be gone on with, though what it is to replace is
-    # write-protected.
+    # What may not be replaced is refused before the work.
     mkdir -m 777 theirs.own
     (cd theirs.own && "${user[@]}" "$leat" import mnist ../images ../labels db >/dev/null) ||
         fail "another user's import"
     (cd theirs.own && rm -f db/lock.mdb && chmod -R a-w db)
     again=("${user[@]}" "$leat" import mnist images labels theirs.own/db --force)
-    refuses 'ermission.*rerun the same command to resume' "${again[@]}"
+    refuses 'db: cannot replace its files: Permission denied' "${again[@]}"
+    [ "$(ls theirs.own)" = db ] || fail "refused, but begun: $(ls theirs.own)"
     chmod u+w theirs.own/db
-    "${again[@]}" >/dev/null 2>stderr || fail "cannot resume: $(cat stderr)"
+    "${again[@]}" >/dev/null 2>stderr || fail "cannot replace: $(cat stderr)"
     chmod -R u+w theirs.own
     rm -rf locked theirs.own
 else
