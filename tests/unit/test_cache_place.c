@@ -313,7 +313,7 @@ START_TEST(so_is_another_users_directory_in_a_sticky_one)
         return;
     }
     ck_assert_int_eq(WEXITSTATUS(result), 0);
-    /* Whoever may replace it does. */
+    /* A user who may replace it does. */
     ck_assert_int_eq(chown(cache_path, 65534, (gid_t)-1), 0);
     cache_make(CACHE_SAMPLES);
     ck_assert(cache_is_there("/index"));
