@@ -207,12 +207,17 @@ for name in "${steps[@]}"; do
     *) others+=("$name") ;;
     esac
 done
+# A process group of their own: a shell's background ignores Ctrl-C.
+set -m
 (
     renice -n 19 "$BASHPID" >/dev/null
     for name in "${beside[@]}"; do
         step "$name"
     done
 ) >"$out/beside.log" &
+set +m
+# shellcheck disable=SC2064
+trap "kill -- -$! 2>/dev/null" EXIT
 for name in "${others[@]}"; do
     step "$name"
 done
