@@ -4,12 +4,14 @@
 #include <string.h>
 
 /* No struct of options is larger: beyond it a size is not a struct's, and the
- * bytes it spans are not looked at. */
+ * bytes it spans are not looked at. As each has its size, each is as a size_t
+ * aligned: another size would end within a field, such as a pointer. */
 #define SIZE_LIMIT 4096
 
 static int check_size(size_t known)
 {
-    if (known >= sizeof(known) && known <= SIZE_LIMIT)
+    if (known >= sizeof(known) && known <= SIZE_LIMIT &&
+        known % sizeof(known) == 0)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "options have size %zu: expected that of their struct, "

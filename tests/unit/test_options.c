@@ -60,7 +60,9 @@ END_TEST
 
 START_TEST(a_size_that_no_struct_has_is_refused)
 {
-    static const size_t wrong[] = {0, 1, sizeof(size_t) - 1, 4097, SIZE_MAX};
+    static const size_t wrong[] = {
+        0,    1,       sizeof(size_t) - 1, offsetof(known_options, second) + 3,
+        4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         known_options values = defaults, given = {wrong[i], 7, 8};
         assert_refused(leat__options_copy(&values, &given, sizeof(values)),

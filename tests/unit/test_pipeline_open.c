@@ -290,15 +290,16 @@ END_TEST
 
 START_TEST(options_of_an_older_header_end_with_defaults)
 {
-    leat_open_options options = {.size = offsetof(leat_open_options, rank),
+    leat_open_options options = {.size =
+                                     offsetof(leat_open_options, world_size),
                                  .seed = 7,
                                  .phase = LEAT_TEST,
-                                 .rank = 77,
+                                 .world_size = 77,
                                  .threads = -1};
     leat_pipeline *source = noting(NULL, NULL, 0);
     open_and_close(source, &options);
     ck_assert_int_eq(noted[0].phase, LEAT_TEST);
-    ck_assert_int_eq(noted[0].rank, 0);
+    ck_assert_int_eq(noted[0].world_size, 1);
     leat_pipeline_unref(source);
 }
 END_TEST
