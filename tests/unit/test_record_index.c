@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
@@ -280,6 +281,21 @@ START_TEST(a_kept_index_keeps_to_the_limit_of_memory)
 }
 END_TEST
 
+/* Not first where its list grows, which is up to twice as late. */
+START_TEST(an_index_that_is_made_ends_soon_after_the_limit_of_memory)
+{
+    const long limit = 40000, pass = 1024;
+    int64_t count;
+    write_records(20000, 10);
+    stretch(path, (off_t)file.size);
+    ck_assert_int_eq(count_within(limit, &count), LEAT_ELIMIT);
+    const char *takes = strstr(leat_last_error(), "records takes ");
+    ck_assert_ptr_nonnull(takes);
+    ck_assert_int_le(strtol(takes + strlen("records takes "), NULL, 10),
+                     limit + 8 * pass);
+}
+END_TEST
+
 /* One of which the offsets are damaged is not counted beside the next. */
 START_TEST(an_index_that_is_made_keeps_to_the_limit_of_memory)
 {
@@ -441,6 +457,8 @@ int main(void)
     tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
     tcase_add_test(tcase, a_large_file_in_the_place_of_an_index_is_not_read);
     tcase_add_test(tcase, a_kept_index_keeps_to_the_limit_of_memory);
+    tcase_add_test(tcase,
+                   an_index_that_is_made_ends_soon_after_the_limit_of_memory);
     tcase_add_test(tcase, an_index_that_is_made_keeps_to_the_limit_of_memory);
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);

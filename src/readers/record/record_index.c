@@ -61,14 +61,13 @@ static int count_offsets(build *build, const char *name, offset_list *list)
     return leat__record_index_add_memory(&build->memory, name, (int64_t)more);
 }
 
+/* What is not written yet takes no pages, so that it need not be counted. */
 static int make_room(build *build, const char *name, offset_list *list)
 {
-    if (list->capacity - list->used >= STRIDE)
-        return LEAT_OK;
-    size_t capacity = list->capacity ? 2 * list->capacity : 4 * STRIDE;
     int status = count_offsets(build, name, list);
-    if (status)
+    if (status || list->capacity - list->used >= STRIDE)
         return status;
+    size_t capacity = list->capacity ? 2 * list->capacity : 4 * STRIDE;
     void *moved = leat__realloc(list->offset, capacity * sizeof(uint64_t));
     if (!moved)
         return LEAT_ENOMEM;
