@@ -65,11 +65,10 @@ typedef struct leat_batch {
 /**
  * Makes a layer that reads from `pipeline` (shared) as `options` say (copied).
  * Owned by the caller: leat_data_layer_destroy. Starts nothing.
- * Errors: LEAT_EINVAL for options that contradict themselves, for an enum or
- * flag that has no such value, naming the field, or for a device that is not
- * there; LEAT_EDEVICE for one that cannot be had; LEAT_EIO, LEAT_EFORMAT for
- * the mean file; LEAT_ELIMIT where the calling thread has too little stack;
- * LEAT_ENOMEM.
+ * Errors: LEAT_EINVAL for options that contradict themselves, for an enum that
+ * has no such value, naming the field, or for a device that is not there;
+ * LEAT_EDEVICE for one that cannot be had; LEAT_EIO, LEAT_EFORMAT for the mean
+ * file; LEAT_ELIMIT where the calling thread has too little stack; LEAT_ENOMEM.
  * Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_create(leat_data_layer **out,
