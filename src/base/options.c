@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* No struct of options is larger: beyond it a size is not a struct's, and the
- * bytes it spans are not looked at. As each has its size, each is as a size_t
- * aligned: another size would end within a field, such as a pointer. */
+ * bytes it spans are not looked at. As a size_t begins each, its size is a
+ * multiple of one's; any other ends within a field, such as a pointer. */
 #define SIZE_LIMIT 4096
 
 static int check_size(size_t known)

@@ -1,5 +1,6 @@
 /* Setups that fail, and what the next one finds. */
 #include "support/bad_records.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -249,6 +250,25 @@ START_TEST(a_rank_of_bad_records_alone_is_told_so)
 }
 END_TEST
 
+/* Of a stream whose only record is bad, each of which may take long. */
+START_TEST(a_setup_looks_for_a_shape_in_two_epochs_at_most)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    leat_data_layer_options options = {.size = sizeof(options),
+                                       .batch_size = 1};
+    leat_data_layer *layer;
+    source.count = 1;
+    source.bad = 0;
+    leat_pipeline *stream = scripted_source_pipeline(&source);
+    ck_assert_int_eq(leat_data_layer_create(&layer, stream, &options), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EDATA);
+    ck_assert_int_ge(source.opened, 2);
+    ck_assert_int_le(source.opened, 4);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(stream);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_setup");
@@ -259,5 +279,6 @@ int main(void)
     tcase_add_test(tcase, a_pass_of_fewer_samples_than_ranks_is_an_error);
     tcase_add_test(tcase, an_endless_epoch_may_begin_with_a_bad_record);
     tcase_add_loop_test(tcase, a_rank_of_bad_records_alone_is_told_so, 0, 16);
+    tcase_add_test(tcase, a_setup_looks_for_a_shape_in_two_epochs_at_most);
     return suite_run(suite);
 }

@@ -60,11 +60,18 @@ static int try_neighbors(leat_data_layer_group *group, int step,
     return LEAT_END;
 }
 
-/* The same in order: of the next few records. */
+/* Whether `n` records are two epochs, as far as the end of one is known. */
+static bool are_two_epochs(const leat_data_layer_group *group, int n)
+{
+    int64_t length = leat__data_reader_found(group->reader);
+    return length > 0 && n / 2 >= length;
+}
+
+/* The same in order: of the next few records, at most of two epochs. */
 static int try_next(leat_data_layer_group *group, const leat__batch_spec *spec,
                     const leat_sample **out, leat__batch_shape *shape)
 {
-    for (int n = 1; n < LEAT__PREVIEWS_MAX; n++) {
+    for (int n = 1; n < LEAT__PREVIEWS_MAX && !are_two_epochs(group, n); n++) {
         int status = leat__data_reader_preview(group->reader, out);
         if (!status)
             status = try_record(group, spec, *out, shape);
