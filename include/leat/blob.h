@@ -49,8 +49,9 @@ LEAT_API void leat_blob_destroy(leat_blob *blob);
  * Sets the blob's type and shape. Memory and contents are kept if the memory is
  * the blob's own and large enough; otherwise new memory, which is zero, is
  * allocated at first use. Errors: LEAT_EINVAL for more than LEAT_MAX_DIMS axes,
- * a negative dimension or an overflowing product; LEAT_ENOMEM. Thread safety:
- * one caller a blob.
+ * a negative dimension or an overflowing product; LEAT_ENOMEM; LEAT_EDEVICE
+ * where a device that still writes to the old memory cannot be waited for,
+ * which then stays. Thread safety: one caller a blob.
  */
 LEAT_API int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
                                const int64_t shape[]);

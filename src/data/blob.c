@@ -51,12 +51,13 @@ static void restore_cancel(int cancel)
 
 /*
  * The device writes to memory of the blob's own no more, which is to be freed;
- * what was lent is the layer's to wait for. One that cannot tell has failed.
+ * what was lent is the layer's to wait for.
  */
-static void let_end(const leat_blob *blob)
+static int let_end(const leat_blob *blob)
 {
-    if (blob->mem.slab && !blob->lent)
-        (void)leat__syncedmem_await_writes(&blob->mem);
+    return blob->mem.slab && !blob->lent
+               ? leat__syncedmem_await_writes(&blob->mem)
+               : LEAT_OK;
 }
 
 void leat_blob_destroy(leat_blob *blob)
@@ -64,7 +65,7 @@ void leat_blob_destroy(leat_blob *blob)
     if (!blob)
         return;
     int cancel = hold_cancel(blob);
-    let_end(blob);
+    (void)let_end(blob);
     leat__syncedmem_clear(&blob->mem);
     restore_cancel(cancel);
     leat__free(blob);
@@ -113,6 +114,27 @@ static bool can_keep(const leat_blob *blob, size_t bytes)
            !leat__slab_is_foreign(slab);
 }
 
+/* Another slab instead of its memory, which stays where the wait for it fails.
+ */
+static int replace(leat_blob *blob, size_t bytes)
+{
+    leat__slab *slab;
+    int status = leat__slab_create(&slab, blob->device, bytes);
+    if (status)
+        return status;
+    int cancel = hold_cancel(blob);
+    status = let_end(blob);
+    if (!status) {
+        leat__syncedmem_clear(&blob->mem);
+        blob->mem.slab = slab;
+        blob->lent = false;
+    } else {
+        leat__slab_unref(slab);
+    }
+    restore_cancel(cancel);
+    return status;
+}
+
 int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
                       const int64_t shape[])
 {
@@ -121,18 +143,10 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     int status = measure(dtype, ndim, shape, &count, &bytes);
     if (status)
         return status;
-    if (!can_keep(blob, bytes)) {
-        leat__slab *slab;
-        status = leat__slab_create(&slab, blob->device, bytes);
-        if (status)
-            return status;
-        int cancel = hold_cancel(blob);
-        let_end(blob);
-        leat__syncedmem_clear(&blob->mem);
-        restore_cancel(cancel);
-        blob->mem.slab = slab;
-        blob->lent = false;
-    }
+    if (!can_keep(blob, bytes))
+        status = replace(blob, bytes);
+    if (status)
+        return status;
     /* The whole slab is synced: a smaller shape may grow again. */
     blob->mem.bytes = blob->mem.slab->bytes;
     set_shape(blob, dtype, ndim, shape, count);
@@ -188,8 +202,10 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
     if (status)
         return status;
     if (blob->mem.slab != slab) {
+        status = let_end(blob);
+        if (status)
+            return status;
         leat__slab_ref(slab);
-        let_end(blob);
         leat__syncedmem_clear(&blob->mem);
     }
     blob->mem.slab = slab;

@@ -8,6 +8,7 @@
  * Makes the blob a view of `slab` (shared) from `offset` on, and frees its own
  * memory. The layer that fills the slab defines how long the contents are
  * valid; the device writes them until `written` (shared; NULL: no more).
+ * Errors: LEAT_EINVAL, as of reshape; LEAT_EDEVICE.
  */
 int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     const int64_t shape[], leat__slab *slab, size_t offset,
@@ -22,7 +23,7 @@ int leat__blob_drain(const leat_blob *blob, leat_stream stream);
 /*
  * leat_blob_reshape for what comes on `stream`: where the contents outgrow
  * their memory, what the stream was given before is over when that is freed.
- * Errors: also LEAT_EDEVICE.
+ * Errors: those of leat_blob_reshape.
  */
 int leat__blob_reshape_behind(leat_blob *blob, leat_dtype dtype, int ndim,
                               const int64_t shape[], leat_stream stream);

@@ -1,5 +1,7 @@
 /* A blob on cuda:N: every transition of its head, and the copies it takes. */
 #include "cuda_double.h"
+#include "data/blob.h"
+#include "device/device.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -121,6 +123,48 @@ START_TEST(every_call_that_fails_gives_no_pointer_and_leaves_the_head)
 }
 END_TEST
 
+/* Another memory for the blob, of the caller's choice. */
+static int take_other_memory(int is_lent)
+{
+    const int64_t longer[] = {2 * N};
+    leat__slab *slab;
+    if (!is_lent)
+        return leat_blob_reshape(blob, LEAT_UINT8, 1, longer);
+    ck_assert_int_eq(
+        leat__slab_create(&slab, leat_blob_device(blob), longer[0]), LEAT_OK);
+    int status = leat__blob_lend(blob, LEAT_UINT8, 1, longer, slab, 0,
+                                 LEAT_HEAD_AT_GPU, NULL);
+    leat__slab_unref(slab);
+    return status;
+}
+
+/* The device goes on, and the copy is still to run. */
+START_TEST(memory_stays_where_the_wait_for_its_copy_fails)
+{
+    cudaStream_t stream = cuda_double_stream();
+    leat_device *device = leat_blob_device(blob);
+    leat__fence *written;
+    memset(leat_blob_mutable_cpu_data(blob), 5, N);
+    ck_assert_int_eq(leat__fence_create(&written, device), LEAT_OK);
+    ck_assert_int_eq(leat_cuda_push(blob, stream), LEAT_OK);
+    ck_assert_int_eq(device->ops->event_record(device, written->event,
+                                               leat_cuda_stream(stream)),
+                     LEAT_OK);
+    leat__blob_set_written(blob, written);
+    const unsigned char *bytes = cuda_double_bytes(leat_blob_gpu_data(blob));
+    cuda_double_fail_named("cudaEventSynchronize", 0, cudaErrorUnknown);
+    ck_assert_int_eq(take_other_memory(_i), LEAT_EDEVICE);
+    ck_assert_ptr_nonnull(cuda_double_failed());
+    ck_assert_int_eq(leat_blob_count(blob), N);
+    ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess);
+    ck_assert_int_eq(bytes[N - 1], 5);
+    ck_assert_int_eq(take_other_memory(_i), LEAT_OK);
+    ck_assert_int_eq(leat_blob_count(blob), 2 * N);
+    leat__fence_unref(written);
+    ck_assert_int_eq(cudaStreamDestroy(stream), cudaSuccess);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("blob_cuda");
@@ -132,5 +176,7 @@ int main(void)
     tcase_add_test(tcase, a_push_goes_on_the_stream_and_does_not_wait);
     tcase_add_test(tcase,
                    every_call_that_fails_gives_no_pointer_and_leaves_the_head);
+    tcase_add_loop_test(tcase, memory_stays_where_the_wait_for_its_copy_fails,
+                        0, 2);
     return suite_run(suite);
 }
