@@ -64,6 +64,19 @@ check 'nothing is left of the dump' test -z "$(left)"
 rm -rf taken
 exec 7>&-
 exec 7<>late
+timeout 60 "$leat" dump "${late[@]}" --batches 3 --out taken >out 2>err </dev/null &
+pid=$!
+printf 'abcdefgh' >&7
+wait_for 'data.npy.leat-*'
+cp wanted/label.npy taken
+printf 'abcdefghabcdefghabcdefghabcdefghabcdefgh' >&7
+wait $pid
+check 'a dump beside which a file of another one came is made' test $? -eq 0
+check 'and that file stays' cmp -s taken/label.npy wanted/label.npy
+check 'with nothing else' test "$(ls taken | tr '\n' ' ')" = 'data.npy label.npy '
+rm -rf taken
+exec 7>&-
+exec 7<>late
 # Again if the dump was faster.
 for _ in {1..9}; do
     rm -rf taken taken.at

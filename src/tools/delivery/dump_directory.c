@@ -177,7 +177,7 @@ static int check(struct dump_directory *directory, bool force)
 int dump_directory_open(struct dump_directory *out, const char *path,
                         bool force)
 {
-    *out = (struct dump_directory){.path = path, .fd = -1};
+    *out = (struct dump_directory){.path = path, .fd = -1, .force = force};
     int status = directory_make(path, &out->kept);
     if (status)
         return status;
@@ -257,7 +257,8 @@ static int set_aside(struct dump_directory *directory, const char *name,
 
 int dump_directory_set_aside(struct dump_directory *directory)
 {
-    return visit_entries(directory, set_aside, NULL);
+    return directory->force ? visit_entries(directory, set_aside, NULL)
+                            : LEAT_OK;
 }
 
 int dump_directory_restore(struct dump_directory *directory, int status)

@@ -16,6 +16,7 @@ struct dump_directory {
     int fd;           /* holds the lock on it; -1: none */
     bool is_made;     /* it, but for the first `kept` letters of the path */
     size_t kept;
+    bool force; /* an earlier dump gives way */
     struct dump_aside *aside;
     size_t asides;
 };
@@ -45,7 +46,8 @@ int dump_directory_check(const struct dump_directory *directory,
 
 /*
  * Gives the files of an earlier dump temporary names, since files of two dumps
- * must never be taken for one. Errors: LEAT_EIO, LEAT_ENOMEM; some then have
+ * must never be taken for one. Without `force` there was none, and what has
+ * come since stays. Errors: LEAT_EIO, LEAT_ENOMEM; some then have
  * these names.
  */
 int dump_directory_set_aside(struct dump_directory *directory);
