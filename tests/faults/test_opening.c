@@ -84,7 +84,7 @@ static void check_unlocked(leat__lmdb_environment *environment)
     ck_assert_int_eq(leat__lmdb_environment_latest(environment, &latest),
                      LEAT_OK);
     ck_assert_uint_eq(latest, 1);
-    ck_assert_int_eq(leat__lmdb_environment_pin(environment, &pin), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_environment_pin(environment, 0, &pin), LEAT_OK);
     ck_assert_uint_eq(pin.txnid, 1);
     ck_assert_int_eq(pin.slot, -1);
     leat__lmdb_environment_unpin(environment, &pin);

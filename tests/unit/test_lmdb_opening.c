@@ -77,6 +77,15 @@ static void lock_mutex(const char *path)
         _exit(2);
 }
 
+/* Likewise, where nobody else uses the lock file. */
+static void use_and_lock_mutex(const char *path)
+{
+    struct flock shared = {.l_type = F_RDLCK, .l_len = 1};
+    if (fcntl(open_lock(path), F_SETLK, &shared) != 0)
+        _exit(2);
+    lock_mutex(path);
+}
+
 /* A thread that opens the database, and what that came to. */
 typedef struct opener {
     leat__thread thread;
@@ -173,14 +182,15 @@ START_TEST(two_openings_of_a_database_share_one_environment)
 END_TEST
 
 /* Each waits for 5 seconds in all, not for those that came before it too. */
-START_TEST(openings_that_wait_for_one_another_give_up_together)
+static void give_up_together(void (*lock)(const char *path),
+                             void *(*body)(void *))
 {
     opener opened[4];
     struct timespec from, to;
-    other_process other = other_process_start(lock_first_byte, directory);
+    other_process other = other_process_start(lock, directory);
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < 4; i++)
-        start(&opened[i], open_environment);
+        start(&opened[i], body);
     for (int i = 0; i < 4; i++) {
         leat__thread_join(&opened[i].thread);
         ck_assert_int_eq(opened[i].status, LEAT_EIO);
@@ -188,8 +198,17 @@ START_TEST(openings_that_wait_for_one_another_give_up_together)
     clock_gettime(CLOCK_MONOTONIC, &to);
     ck_assert_int_lt(to.tv_sec - from.tv_sec, 10);
     other_process_stop(&other);
-    start(&opened[0], open_environment);
+    start(&opened[0], body);
     finish(&opened[0]);
+}
+
+START_TEST(openings_that_wait_for_one_another_give_up_together)
+{
+    give_up_together(lock_first_byte, open_environment);
+    give_up_together(use_and_lock_mutex, open_environment);
+    leat_reader *before = images_open(directory);
+    give_up_together(lock_mutex, open_reader);
+    leat_reader_close(before);
 }
 END_TEST
 

@@ -423,10 +423,10 @@ int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
 }
 
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
-                               leat__lmdb_pin *out)
+                               int64_t began, leat__lmdb_pin *out)
 {
     if (leat__lmdb_lock_is_held(environment->lock))
-        return leat__lmdb_lock_pin(environment->lock, out);
+        return leat__lmdb_lock_pin(environment->lock, began, out);
     *out = (leat__lmdb_pin){0, -1};
     return leat__lmdb_environment_latest(environment, &out->txnid);
 }

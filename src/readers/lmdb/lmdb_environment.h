@@ -55,10 +55,11 @@ int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
 
 /*
  * Pins the latest transaction, by a reader slot if there is a lock file. Must
- * be unpinned before the environment is closed. Errors: LEAT_EIO, LEAT_EFORMAT.
+ * be unpinned before the environment is closed. `began`: when the caller did,
+ * by leat__clock_now. Errors: LEAT_EIO, LEAT_EFORMAT.
  */
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
-                               leat__lmdb_pin *out);
+                               int64_t began, leat__lmdb_pin *out);
 void leat__lmdb_environment_unpin(leat__lmdb_environment *environment,
                                   const leat__lmdb_pin *pin);
 

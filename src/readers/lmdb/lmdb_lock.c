@@ -359,7 +359,7 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     if (!status && !*code)
         status = await_number(lock, began, code);
     if (!status && !*code)
-        status = leat__lmdb_slot_clear_own(&lock->file);
+        status = leat__lmdb_slot_clear_own(&lock->file, began);
     if (status || *code) {
         leat__lmdb_lock_file_unmap(&lock->file);
         (void)leat__lmdb_lock_file_set_lock(&lock->file, F_UNLCK, 0);
@@ -370,10 +370,11 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     return LEAT_OK;
 }
 
-int leat__lmdb_lock_pin(leat__lmdb_lock *lock, leat__lmdb_pin *out)
+int leat__lmdb_lock_pin(leat__lmdb_lock *lock, int64_t began,
+                        leat__lmdb_pin *out)
 {
     int64_t at = -1;
-    int status = leat__lmdb_slot_take(&lock->file, &at);
+    int status = leat__lmdb_slot_take(&lock->file, began, &at);
     if (status)
         return status;
     /* A writer that commits in between may not see the slot. */

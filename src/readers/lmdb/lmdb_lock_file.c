@@ -56,7 +56,8 @@ int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
     if (!wait->pause)
         wait->pause = SECOND / 20000;
     int64_t waited = now - wait->began;
-    if (waited > WAIT_SECONDS * SECOND)
+    /* Who comes late, from other waits, pauses a few times all the same. */
+    if (waited > WAIT_SECONDS * SECOND && wait->pause >= SECOND / 50)
         return leat__lmdb_lock_file_damaged(path, what);
     if (waited > SECOND && !wait->logged) {
         wait->logged = true;

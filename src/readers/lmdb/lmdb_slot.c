@@ -31,10 +31,10 @@ static void clear_dead(leat__lmdb_lock_file *lock)
     }
 }
 
-static int lock_slots(leat__lmdb_lock_file *lock)
+static int lock_slots(leat__lmdb_lock_file *lock, int64_t began)
 {
     pthread_mutex_t *mutex = &lock->table->readers_mutex;
-    leat__lmdb_lock_wait wait = {0};
+    leat__lmdb_lock_wait wait = {.began = began};
     int code = 0;
     int status = leat__lmdb_lock_file_check(lock);
     while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
@@ -62,10 +62,10 @@ static void unlock_slots(leat__lmdb_lock_file *lock)
  * a dead process that had the same id, as in a restarted container. Later,
  * is_dead takes it for this process's own.
  */
-int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock)
+int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began)
 {
     leat__lmdb_lock_table *table = lock->table;
-    int status = lock_slots(lock);
+    int status = lock_slots(lock, began);
     if (status)
         return status;
     uint32_t n = atomic_load(&table->readers);
@@ -101,9 +101,10 @@ static void claim(leat__lmdb_lock_file *lock, int64_t at)
     atomic_store(&slot->number, lock->number);
 }
 
-int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t *out)
+int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
+                         int64_t *out)
 {
-    int status = lock_slots(lock);
+    int status = lock_slots(lock, began);
     if (status)
         return status;
     int64_t at = find_free(lock);

@@ -11,6 +11,7 @@
  * transaction under snapshots_lock and then frees the snapshot.
  */
 #include "readers/lmdb/lmdb_snapshot.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_environment.h"
@@ -226,10 +227,10 @@ static int share_or_create(leat__lmdb_snapshot **out,
 /* Taking the slot may wait for other processes, so that closing needs no
  * lock that is held meanwhile. LEAT_AGAIN when a writer was faster. */
 static int try_open(leat__lmdb_snapshot **out,
-                    leat__lmdb_environment *environment)
+                    leat__lmdb_environment *environment, int64_t began)
 {
     leat__lmdb_pin pin;
-    int status = leat__lmdb_environment_pin(environment, &pin);
+    int status = leat__lmdb_environment_pin(environment, began, &pin);
     if (status)
         return status;
     pthread_mutex_lock(&environment->snapshots_lock);
@@ -262,10 +263,11 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
     int status = leat__lmdb_environment_open(&environment, path);
     if (status)
         return status;
+    int64_t began = leat__clock_now();
     pthread_mutex_lock(&environment->opening_lock);
     status = LEAT_AGAIN;
     for (int i = 0; i < TRIES_MAX && status == LEAT_AGAIN; i++)
-        status = try_open(&snapshot, environment);
+        status = try_open(&snapshot, environment, began);
     pthread_mutex_unlock(&environment->opening_lock);
     if (status == LEAT_AGAIN)
         status = explain_tries(environment);
