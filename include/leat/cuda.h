@@ -5,9 +5,10 @@
  * the default stream. A build without CUDA has no device "cuda:N". The
  * functions behave as those of leat/data_layer.h and leat/blob.h.
  *
- * CUDA graphs. Forward and release stay outside a graph; what reads the tops is
- * captured once for each slot (leat_data_layer_slots), as the tops of a slot
- * keep their addresses until restore. Where shapes vary, compare them too.
+ * CUDA graphs. Forward, release, restore and destroy stay outside a capture;
+ * what reads the tops is captured once for each slot (leat_data_layer_slots),
+ * as the tops of a slot keep their addresses until restore. Where shapes vary,
+ * compare them too.
  *
  *     leat_cuda_forward(layer, top, 2, stream);
  *     int slot = leat_data_layer_batch(layer)->slot;

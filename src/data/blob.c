@@ -114,9 +114,8 @@ static bool can_keep(const leat_blob *blob, size_t bytes)
            !leat__slab_is_foreign(slab);
 }
 
-/* Another slab instead of its memory, which stays where the wait for it fails.
- */
-static int replace(leat_blob *blob, size_t bytes)
+/* Gives the blob new memory. On failure it keeps the old. */
+static int replace_memory(leat_blob *blob, size_t bytes)
 {
     leat__slab *slab;
     int status = leat__slab_create(&slab, blob->device, bytes);
@@ -144,7 +143,7 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     if (status)
         return status;
     if (!can_keep(blob, bytes))
-        status = replace(blob, bytes);
+        status = replace_memory(blob, bytes);
     if (status)
         return status;
     /* The whole slab is synced: a smaller shape may grow again. */

@@ -459,8 +459,9 @@ int leat__group_start(leat_data_layer_group *group, int ntop, leat_token *token,
 
 /*
  * A failed device cannot be waited for: the stop goes on all the same. So it
- * does for a stream that is captured, on which nothing runs. Without a batch
- * the stream may be gone, and nothing is asked of it.
+ * does for a stream that is captured, on which no event can be recorded; the
+ * caller is told not to do that. Without a batch the stream may be gone, and
+ * nothing is asked of it.
  */
 static void let_go(leat_data_layer *member, leat__prefetcher *prefetcher)
 {

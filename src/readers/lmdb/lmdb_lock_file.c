@@ -56,7 +56,7 @@ int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
     if (!wait->pause)
         wait->pause = SECOND / 20000;
     int64_t waited = now - wait->began;
-    /* Who comes late, from other waits, pauses a few times all the same. */
+    /* A thread that comes late, after other waits, still pauses a few times. */
     if (waited > WAIT_SECONDS * SECOND && wait->pause >= SECOND / 50)
         return leat__lmdb_lock_file_damaged(path, what);
     if (waited > SECOND && !wait->logged) {
