@@ -106,7 +106,7 @@ rm -rf "$work/packages" "$root" "$work"/*.out
 mkdir -p "$work" "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates"
 touch "$root/var/lib/dpkg/status"
 LEAT_PACKAGE_BUILD=$work/build "$source/scripts/package.sh" "$work/packages" \
-    >"$work/made"
+    -- -DLEAT_WERROR="${LEAT_WERROR-OFF}" >"$work/made"
 [ "$(wc -l <"$work/made")" -eq 3 ] || fail "made: $(<"$work/made")"
 check_fields
 check_lintian

@@ -10,7 +10,8 @@ prefix=$work/prefix_$kind
 build=$work/$way
 quiet=(-DCMAKE_INSTALL_MESSAGE=LAZY -DLEAT_CUDA_ARCHITECTURES=80
     -DLEAT_CUDA_FAST_COMPILE=ON)
-debug=(-DCMAKE_BUILD_TYPE=Debug)
+# As the build around the tests, so that a compiler's cache has the objects.
+alike=(-DCMAKE_BUILD_TYPE="${LEAT_BUILD_TYPE-}" -DLEAT_WERROR="${LEAT_WERROR-OFF}")
 
 fail() {
     echo "$1" >&2
@@ -25,9 +26,12 @@ run() {
     fail "failed: $*"
 }
 
-build_consumer() {
-    rm -rf "$build"
+configure_consumer() {
     run cmake -S "$here/$1" -B "$build" "${quiet[@]}" "${@:2}"
+}
+
+build_consumer() {
+    configure_consumer "$@" "${alike[@]}"
     run cmake --build "$build" --target consumer_c consumer_cpp -j 2
     "$build/consumer_c"
     "$build/consumer_cpp"
@@ -60,11 +64,13 @@ is_fortified() {
 # Most projects say no build type. leat is optimised all the same, and installed
 # only where it is asked for.
 check_add_subdirectory() {
-    build_consumer add_subdirectory -DLEAT_SOURCE="$source" \
-        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+    local leat=(-DLEAT_SOURCE="$source" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)
+    rm -rf "$build"
+    configure_consumer add_subdirectory "${leat[@]}"
     is_optimised src/base/error.c ' -O2'
     is_fortified src/base/error.c 2
     is_optimised consumer.c ''
+    build_consumer add_subdirectory "${leat[@]}"
     rm -rf "$prefix"
     run cmake --install "$build" --prefix "$prefix"
     [ "$(cd "$prefix" && find . -type f)" = ./bin/consumer_c ] ||
@@ -73,10 +79,15 @@ check_add_subdirectory() {
 
 # Flags of the user's come last, and none of leat's warns about them.
 check_fetch_content() {
-    build_consumer fetch_content -DLEAT_SOURCE="$source" -DCMAKE_C_FLAGS=-O0 \
-        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DLEAT_WERROR=ON -DLEAT_INSTALL=ON
+    local leat=(-DLEAT_SOURCE="$source" -DLEAT_INSTALL=ON
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)
+    rm -rf "$build"
+    configure_consumer fetch_content "${leat[@]}" -DCMAKE_C_FLAGS=-O0 \
+        -DLEAT_WERROR=ON
     is_optimised src/base/error.c ' -O0'
     is_fortified src/base/error.c ''
+    run bash -c "cd '$build' && $(compiled src/base/error.c)"
+    build_consumer fetch_content "${leat[@]}" -DCMAKE_C_FLAGS=
     rm -rf "$prefix"
     run cmake --install "$build" --prefix "$prefix"
     [ -f "$prefix/include/leat.h" ] || fail "LEAT_INSTALL=ON does not install leat"
@@ -101,7 +112,7 @@ check_build_types() {
 install_prefix() {
     local shared=$1
     rm -rf "$build" "$prefix" "$prefix.first"
-    run cmake -S "$source" -B "$build" "${quiet[@]}" "${debug[@]}" \
+    run cmake -S "$source" -B "$build" "${quiet[@]}" "${alike[@]}" \
         -DLEAT_BUILD_TESTS=OFF \
         -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF \
         -DLEAT_BUILD_TOOL="$shared" -DBUILD_SHARED_LIBS="$shared" \
@@ -227,7 +238,8 @@ check_options() {
 # 0.x promises no more than its minor version: neither an older nor a newer one.
 check_find_package() {
     local wanted
-    build_consumer find_package "${debug[@]}" -DCMAKE_PREFIX_PATH="$prefix"
+    rm -rf "$build"
+    build_consumer find_package -DCMAKE_PREFIX_PATH="$prefix"
     for wanted in 0.0 0.2 1.0; do
         rm -rf "$build"
         if cmake -S "$here/find_package" -B "$build" "${quiet[@]}" \
