@@ -98,6 +98,9 @@ check_gcc() {
 # sanitized that others do not run.
 run_elsewhere='^test_(gpu_check|kernel_code|plot_bench|bench_kernel|train_digits)$'
 
+# Parts of what takes longest under ASan, of which CI runs one.
+long_under_asan=(test_tool_cuda test_failing_tool 'test_tool_bench|test_failing_calls')
+
 # What takes long under TSan and says nothing about threads that others do not say:
 # imports that are killed, the tool's bench, lists, errors and outputs, a bus at full
 # speed, and what waits for a handler, which TSan holds back while a call blocks.
@@ -107,13 +110,17 @@ threads_elsewhere+='|^test_tool_(bench|cuda|errors|inspect|outputs)$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {
+    local part elsewhere=$run_elsewhere
+    for part in "${!long_under_asan[@]}"; do
+        scripts/turn.sh "$part" || elsewhere+="|^(${long_under_asan[part]})$"
+    done
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
     export UBSAN_OPTIONS=print_stacktrace=1
     export LEAT_TRAP_STEP=7
     configure asan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_SANITIZE=address,undefined \
         -DLEAT_BUILD_BENCHMARKS=OFF &&
-        compile asan && run_tests asan --exclude-regex "$run_elsewhere"
+        compile asan && run_tests asan --exclude-regex "$elsewhere"
 }
 
 # A process with threads left, such as a device's, is not to sleep a second at its
@@ -135,14 +142,17 @@ check_fuzz() {
         compile fuzz && run_tests fuzz
 }
 
-# The rules that are broken by hand, and a sample of what changed: since a commit of
+# The rules that are broken by hand, by turns, and a sample of what changed: since a commit of
 # choice, else since the last release, which judges all that the next one will have.
 # Before the first tag, or in a clone without it, that is the last commit alone.
 # A clone of depth one has no earlier commit, and nothing to compare with.
 check_mutants() {
-    local since=${LEAT_MUTANTS_SINCE-} status=0
+    local since=${LEAT_MUTANTS_SINCE-} status=0 patch part=0 chosen=()
     export LEAT_MUTANTS_BUILD=$PWD/$out/mutants
-    scripts/mutants.sh || return
+    for patch in tests/mutants/*.patch; do
+        ! scripts/turn.sh $((part++)) || chosen+=("${patch##*/}")
+    done
+    scripts/mutants.sh "${chosen[@]}" || return
     [ -n "$since" ] || since=$(git describe --tags --abbrev=0 HEAD~1 2>/dev/null) ||
         since=$(git rev-parse --verify --quiet HEAD~1) || {
         echo 'mutants of changed lines: skipped, there is no earlier commit'

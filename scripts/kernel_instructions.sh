@@ -18,6 +18,8 @@ skip() {
 }
 [ "${1-}" != --if-asked ] || [ -n "${LEAT_CHECK_INSTRUCTIONS-}" ] ||
     skip "LEAT_CHECK_INSTRUCTIONS is not set"
+[ "${1-}" != --if-asked ] || scripts/turn.sh 2 ||
+    skip "it is the turn of others (scripts/turn.sh)"
 nvcc=$(command -v nvcc || echo "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc")
 [ -x "$nvcc" ] || skip "there is no nvcc"
 this=$("$nvcc" --version | sed -n 's/.*, V//p')

@@ -8,6 +8,10 @@ kernel=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 graphs=$3
 shift 3
 scripts=$(cd "$(dirname "$0")/../.." && pwd)/scripts
+"$scripts/turn.sh" 0 || {
+    echo 'skipped: it is the turn of others (scripts/turn.sh)'
+    exit 77
+}
 check=$scripts/gpu_check.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

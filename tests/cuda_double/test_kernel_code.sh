@@ -4,7 +4,12 @@
 # less where blocks_of says so, every operation rounded by itself.
 #   test_kernel_code.sh NVCC FLAG...
 set -u
-source=$(cd "$(dirname "$0")/../.." && pwd)/cuda/transform_cuda.cu
+tree=$(cd "$(dirname "$0")/../.." && pwd)
+source=$tree/cuda/transform_cuda.cu
+"$tree/scripts/turn.sh" 1 || {
+    echo 'skipped: it is the turn of others (scripts/turn.sh)'
+    exit 77
+}
 nvcc=("$@")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

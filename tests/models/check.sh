@@ -11,7 +11,7 @@ fi
 
 # Each line: model, verdict, options. The verdicts are those of spin: holds (all
 # states were seen, none is bad), deadlock (invalid end state), assertion; holds+ has
-# about a million states or more.
+# about a million states or more, and CI looks at a third of these.
 # Options without -D; what each means stands in the model.
 table() {
     cat <<'TABLE'
@@ -194,5 +194,9 @@ if [ "${1-}" = --line ]; then
     # shellcheck disable=SC2048,SC2086
     check_line $*
 else
-    table | grep -e "${1-}" | xargs -d '\n' -n 1 -P "$(nproc)" "$PWD/check.sh" --line
+    part=0
+    table | grep -e "${1-}" | while IFS= read -r line; do
+        [[ $line != *holds+* ]] || ../../scripts/turn.sh $((part++)) || continue
+        printf '%s\n' "$line"
+    done | xargs -r -d '\n' -n 1 -P "$(nproc)" "$PWD/check.sh" --line
 fi
