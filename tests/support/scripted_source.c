@@ -68,6 +68,7 @@ static int source_reset(void *pass)
     scripted_source *self = pass;
     pthread_mutex_lock(&self->lock);
     self->next = 0;
+    self->resets++;
     pthread_mutex_unlock(&self->lock);
     return LEAT_OK;
 }

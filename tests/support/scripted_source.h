@@ -23,6 +23,7 @@ typedef struct scripted_source {
     int cancelled;
     int blocked; /* a next is waiting */
     int opened;  /* passes, so far */
+    int resets;  /* of passes to the next epoch */
     int given;   /* samples, of all passes */
 } scripted_source;
 
