@@ -75,6 +75,23 @@ cat images.gz >pipe &
 "$leat" import mnist pipe labels piped >/dev/null || fail "a gzipped pipe"
 cmp plain/data.mdb piped/data.mdb || fail "a gzipped pipe gives other records"
 
+# A pipe that has come in the place of the journal is not waited for.
+"$leat" import mnist pipe labels late >/dev/null 2>stderr &
+exec 8>pipe
+head -c 1000 images.gz >&8
+until [ -s late.leat-part/journal ]; do sleep 0.01; done
+rm late.leat-part/journal
+mkfifo late.leat-part/journal
+tail -c +1001 images.gz >&8
+exec 8>&-
+timeout 60 tail --pid=$! -f /dev/null || {
+    kill $!
+    fail "an import waits for a pipe in the place of its journal"
+}
+wait $! && fail "an import without a journal"
+grep -q late.leat-part stderr || fail "the line of one without: $(cat stderr)"
+rm -r late.leat-part
+
 # What is damaged in its bytes or its sum; and a file that unpacks to far more than
 # its header promises is not unpacked.
 { head -c -8 images.gz && printf '\1\2\3\4\5\6\7\10'; } >part

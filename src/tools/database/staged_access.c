@@ -28,7 +28,8 @@ int staged_access_resume(int directory, const char *name, const char *path)
 
 int staged_access_keep(int directory, const char *name, const char *data)
 {
-    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int fd =
+        openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int status = fd < 0 || leat__file_keep_access(fd, data)
                      ? leat__error_system(errno, "%s", data)
                      : LEAT_OK;

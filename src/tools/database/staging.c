@@ -158,9 +158,10 @@ static int write_journal(const struct staging *staging, size_t kept,
                          const char *text)
 {
     ssize_t length = (ssize_t)strlen(text);
-    int fd =
-        openat(staging->fd, "journal",
-               O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = openat(staging->fd, "journal",
+                    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
+                        O_CLOEXEC,
+                    0666);
     if (fd < 0)
         return directory_error(staging);
     errno = ENOSPC; /* as of a short write */
