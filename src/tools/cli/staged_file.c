@@ -93,17 +93,23 @@ int staged_file_publish(struct staged_file *file, const char *target)
     return move(file, target, rename(file->path, target));
 }
 
-int staged_file_publish_new(struct staged_file *file, const char *target)
+int staged_file_rename_new(const char *from, const char *target)
 {
     struct stat found;
-    bool failed =
-        renameat2(AT_FDCWD, file->path, AT_FDCWD, target, RENAME_NOREPLACE);
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, target, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+        return -1;
     /* A file system without it. */
-    if (failed && (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP)) {
-        failed = !lstat(target, &found);
-        errno = EEXIST;
-        failed = failed || rename(file->path, target);
-    }
+    if (lstat(target, &found))
+        return rename(from, target);
+    errno = EEXIST;
+    return -1;
+}
+
+int staged_file_publish_new(struct staged_file *file, const char *target)
+{
+    bool failed = staged_file_rename_new(file->path, target);
     if (failed && errno == EEXIST)
         return leat_error(LEAT_EINVAL,
                           "%s: somebody else has made it meanwhile; it was not "

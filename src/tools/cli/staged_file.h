@@ -31,6 +31,9 @@ int staged_file_publish(struct staged_file *file, const char *target);
  * there; LEAT_EIO; it then stays. */
 int staged_file_publish_new(struct staged_file *file, const char *target);
 
+/* As rename, but replaces nothing: errno is then EEXIST. */
+int staged_file_rename_new(const char *from, const char *target);
+
 /* Removes an unpublished file. Takes a zeroed one. */
 void staged_file_discard(struct staged_file *file);
 

@@ -265,7 +265,7 @@ int dump_directory_restore(struct dump_directory *directory, int status)
 {
     for (size_t i = 0; i < directory->asides; i++) {
         struct dump_aside *one = &directory->aside[i];
-        if (one->file.path && rename(one->file.path, one->path))
+        if (one->file.path && staged_file_rename_new(one->file.path, one->path))
             leat__error_context(status, "%s is now %s, rename it", one->path,
                                 one->file.path);
         /* Nothing of it is left to be removed. */

@@ -52,8 +52,9 @@ int dump_directory_check(const struct dump_directory *directory,
 int dump_directory_set_aside(struct dump_directory *directory);
 
 /*
- * Gives these files their names back, after an error. Returns `status`; where a
- * file keeps its temporary name, the error line then says so.
+ * Gives these files their names back, after an error; nothing that has come
+ * there since is replaced. Returns `status`; where a file keeps its temporary
+ * name, the error line then says so.
  */
 int dump_directory_restore(struct dump_directory *directory, int status);
 

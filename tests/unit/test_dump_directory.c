@@ -1,0 +1,129 @@
+/* The files of an earlier dump that give way, and get their names back. */
+#include "support/suite.h"
+#include "tools/delivery/dump_directory.h"
+
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/leat_dump_XXXXXX";
+
+/* Whether the file system knows the flags of renameat2. */
+static bool is_plain;
+
+int renameat2(int from, const char *old, int to, const char *target,
+              unsigned flags)
+{
+    if (!is_plain || !flags)
+        return (int)syscall(SYS_renameat2, from, old, to, target, flags);
+    errno = EINVAL;
+    return -1;
+}
+
+static void set_up(void)
+{
+    memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+}
+
+static void tear_down(void)
+{
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Borrowed until the next call. */
+static const char *in(const char *name)
+{
+    static char text[128];
+    snprintf(text, sizeof(text), "%s/%s", directory, name);
+    return text;
+}
+
+/* How a file begins that is no dump's. */
+static const char of_another[DUMP_START_BYTES + 1] = "of another program   ";
+
+static void write_file(const char *name, const char *start)
+{
+    FILE *out = fopen(in(name), "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(fwrite(start, DUMP_START_BYTES, 1, out), 1);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static bool begins_so(const char *path, const char *start)
+{
+    char found[DUMP_START_BYTES] = "";
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    size_t n = fread(found, 1, sizeof(found), file);
+    fclose(file);
+    return n == sizeof(found) && !memcmp(found, start, n);
+}
+
+static void set_aside(struct dump_directory *dump)
+{
+    write_file("data.npy", dump_start);
+    write_file("label.npy", dump_start);
+    ck_assert_int_eq(dump_directory_open(dump, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_directory_set_aside(dump), LEAT_OK);
+    ck_assert(access(in("data.npy"), F_OK));
+    ck_assert(access(in("label.npy"), F_OK));
+}
+
+START_TEST(files_that_gave_way_get_their_names_back)
+{
+    struct dump_directory dump;
+    is_plain = _i;
+    set_aside(&dump);
+    int status = leat_error(LEAT_EIO, "a reason");
+    ck_assert_int_eq(dump_directory_restore(&dump, status), LEAT_EIO);
+    dump_directory_close(&dump, true);
+    ck_assert_str_eq(leat_last_error(), "a reason");
+    ck_assert(begins_so(in("data.npy"), dump_start));
+    ck_assert(begins_so(in("label.npy"), dump_start));
+}
+END_TEST
+
+/* Between the two, as while a dump of many files is moved. */
+START_TEST(a_file_that_came_meanwhile_stays_beside_the_one_that_gave_way)
+{
+    char where[128];
+    struct dump_directory dump;
+    is_plain = _i;
+    set_aside(&dump);
+    write_file("label.npy", of_another);
+    int status = leat_error(LEAT_EIO, "a reason");
+    ck_assert_int_eq(dump_directory_restore(&dump, status), LEAT_EIO);
+    dump_directory_close(&dump, true);
+    ck_assert(begins_so(in("label.npy"), of_another));
+    ck_assert(begins_so(in("data.npy"), dump_start));
+    const char *now = strstr(leat_last_error(), "label.npy is now ");
+    ck_assert_ptr_nonnull(now);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "a reason"));
+    snprintf(where, sizeof(where), "%s", now + strlen("label.npy is now "));
+    where[strcspn(where, ",")] = 0;
+    ck_assert(begins_so(where, dump_start));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dump_directory");
+    TCase *tcase = tcase_create("dump_directory");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, files_that_gave_way_get_their_names_back, 0, 2);
+    tcase_add_loop_test(
+        tcase, a_file_that_came_meanwhile_stays_beside_the_one_that_gave_way, 0,
+        2);
+    return suite_run(suite);
+}
