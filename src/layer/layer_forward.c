@@ -215,6 +215,22 @@ static const void *device_top(const leat__batch *batch, int i, size_t offset)
     return (const char *)batch->slab->device_memory + batch->offset + offset;
 }
 
+/* Where the wait fails the copy may go on, and the blob's memory stays until
+ * its end. */
+static int finish_host_copy(const leat_data_layer *layer, leat__batch *batch,
+                            leat_blob *blob)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__device_copy *copy = device_copy(layer);
+    int status = leat__device_copy_synchronize(copy);
+    leat__blob_set_written(blob, status ? batch->read : NULL);
+    if (!status)
+        return LEAT_OK;
+    leat__error_save(line);
+    (void)leat__device_copy_mark(copy, batch, &copy->copies, 1);
+    return leat_error(status, "%s", line);
+}
+
 /* Into the blob's own memory, which keeps its address. */
 static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob, leat_stream stream)
@@ -249,11 +265,13 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
     if (!status)
         status = device->ops->copy(device, to, device_top(batch, i, at.offset),
                                    bytes, LEAT_COPY_ON_DEVICE, stream);
-    if (!status && host)
-        status = leat__device_copy_synchronize(device_copy(layer));
+    if (status)
+        return status;
+    if (host)
+        return finish_host_copy(layer, batch, blob);
     /* Recorded with the last copy. */
-    leat__blob_set_written(blob, host ? NULL : batch->read);
-    return status;
+    leat__blob_set_written(blob, batch->read);
+    return LEAT_OK;
 }
 
 /* A consumer on the host that waits for a copy waits for data. */

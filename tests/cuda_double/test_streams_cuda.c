@@ -281,6 +281,38 @@ START_TEST(a_copied_top_is_freed_behind_its_copy)
 }
 END_TEST
 
+/* Another layer's forward into the tops fails where it makes the stream, or
+ * the host's copy, wait for them; from 2 on in any call of the host's copy. The
+ * device goes on. */
+START_TEST(a_copied_top_is_freed_behind_its_copy_where_forward_failed)
+{
+    const int64_t shape[] = {1000, 1000};
+    leat_data_layer *second;
+    stage_options.top_mode = LEAT_TOP_COPY;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    ck_assert_int_eq(
+        leat_data_layer_create(&second, stage_pipeline, &stage_options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(second, NULL, 0), LEAT_OK);
+    stage_forward(&fixture, stage_stream[0]);
+    leat_stream stream =
+        _i == 0 ? leat_cuda_stream(stage_stream[1]) : LEAT_HOST;
+    if (_i < 2)
+        cuda_double_fail_named("cudaStreamWaitEvent", _i == 0,
+                               cudaErrorUnknown);
+    else
+        cuda_double_fail_named("cuCtxGetCurrent", _i - 2, cudaErrorUnknown);
+    int status = leat_data_layer_forward(second, fixture.top, 2, stream);
+    ck_assert(status == LEAT_EDEVICE || (_i >= 2 && !status));
+    cuda_double_fail_at(-1, cudaSuccess);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            leat_blob_reshape(fixture.top[i], LEAT_FLOAT32, 2, shape), 0);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    leat_data_layer_destroy(second);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 /* A thread that is to be cancelled, and what it does with a copied top. */
 typedef struct last_call {
     leat_blob **top;
@@ -405,6 +437,9 @@ int main(void)
         tcase, a_copied_top_outgrows_no_memory_that_a_stream_is_at, 0, 3);
     tcase_add_test(tcase, a_copied_top_is_lent_over_behind_its_readers);
     tcase_add_loop_test(tcase, a_copied_top_is_freed_behind_its_copy, 0, 3);
+    tcase_add_loop_test(
+        tcase, a_copied_top_is_freed_behind_its_copy_where_forward_failed, 0,
+        26);
     tcase_add_loop_test(tcase, no_call_of_a_copied_top_is_a_cancellation_point,
                         0, 4);
     tcase_add_loop_test(
