@@ -142,8 +142,9 @@ check_fuzz() {
         compile fuzz && run_tests fuzz
 }
 
-# The rules that are broken by hand, by turns, and a sample of what changed: since a commit of
-# choice, else since the last release, which judges all that the next one will have.
+# The rules that are broken by hand, in CI a third of them, and a sample of what
+# changed: since a commit of choice, else since the last release, which judges all that
+# the next one will have.
 # Before the first tag, or in a clone without it, that is the last commit alone.
 # A clone of depth one has no earlier commit, and nothing to compare with.
 check_mutants() {

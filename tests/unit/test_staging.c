@@ -712,6 +712,26 @@ START_TEST(links_and_pipes_in_the_directory_are_not_followed)
 }
 END_TEST
 
+/* Of which nobody reads the other end, or somebody does. */
+START_TEST(a_pipe_that_came_in_the_place_of_the_journal_is_an_error)
+{
+    struct staging_options options = options_of(0);
+    struct staging staging = open_staging(&options);
+    const char *journal = beside(".leat-part/journal");
+    fill(&staging, "mine");
+    ck_assert_int_eq(unlink(journal), 0);
+    ck_assert_int_eq(mkfifo(journal, 0600), 0);
+    int fd = _i ? open(journal, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    ck_assert_int_eq(fd >= 0, _i);
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "db.leat-part: "));
+    staging_close(&staging, 0);
+    ck_assert(!is_there(path));
+    if (fd >= 0)
+        close(fd);
+}
+END_TEST
+
 START_TEST(linked_directories_are_refused)
 {
     struct staging_options options = options_of(1);
@@ -814,6 +834,8 @@ int main(void)
     tcase_add_test(tcase,
                    a_target_that_comes_at_the_last_moment_is_not_replaced);
     tcase_add_test(tcase, links_and_pipes_in_the_directory_are_not_followed);
+    tcase_add_loop_test(
+        tcase, a_pipe_that_came_in_the_place_of_the_journal_is_an_error, 0, 2);
     tcase_add_test(tcase, linked_directories_are_refused);
     tcase_add_test(tcase, a_link_stays_and_its_target_is_replaced);
     tcase_add_test(tcase, a_target_has_the_name_that_another_can_be_beside);

@@ -1,6 +1,7 @@
 #include "tools/database/staged_access.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/file_access.h"
 
 #include <errno.h>
@@ -28,8 +29,7 @@ int staged_access_resume(int directory, const char *name, const char *path)
 
 int staged_access_keep(int directory, const char *name, const char *data)
 {
-    int fd =
-        openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = leat__file_open_at(directory, name, O_RDONLY | O_NOFOLLOW);
     int status = fd < 0 || leat__file_keep_access(fd, data)
                      ? leat__error_system(errno, "%s", data)
                      : LEAT_OK;

@@ -158,10 +158,11 @@ static int write_journal(const struct staging *staging, size_t kept,
                          const char *text)
 {
     ssize_t length = (ssize_t)strlen(text);
-    int fd = openat(staging->fd, "journal",
-                    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
-                        O_CLOEXEC,
-                    0666);
+    const int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+    /* Waits for another program's lease, and for no reader of a pipe. */
+    int fd = leat__file_open_at(staging->fd, "journal", flags);
+    if (fd < 0 && errno == ENOENT)
+        fd = openat(staging->fd, "journal", flags | O_CREAT | O_EXCL, 0666);
     if (fd < 0)
         return directory_error(staging);
     errno = ENOSPC; /* as of a short write */
