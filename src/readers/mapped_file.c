@@ -28,6 +28,8 @@
  * the file counts as resident. */
 enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
 
+enum { PAGES_A_CALL = 512 }; /* that mincore is asked about at once */
+
 /* mincore reports every page of another user's file as resident. */
 static bool can_see(int fd)
 {
@@ -139,8 +141,8 @@ static leat__span widen(const leat__mapped_file *file, leat__span span)
 
 static size_t count_seen_absent(const leat__mapped_file *file, leat__span span)
 {
-    unsigned char is_there[512];
-    size_t most = sizeof(is_there) * file->page;
+    unsigned char is_there[PAGES_A_CALL];
+    size_t most = PAGES_A_CALL * file->page;
     size_t absent = 0;
     while (span.bytes > 0) {
         size_t bytes = span.bytes < most ? span.bytes : most;
@@ -180,7 +182,11 @@ size_t leat__mapped_file_absent(const leat__mapped_file *file, leat__span span)
 
 bool leat__mapped_file_may_block(const leat__mapped_file *file)
 {
-    size_t absent = 0;
+    size_t absent = 0, pages = (file->size + file->page - 1) / file->page;
+    if (file->can_see && pages <= PAGES_A_CALL) {
+        absent = leat__mapped_file_absent(file, (leat__span){0, file->size});
+        return absent * SAMPLES > SAMPLES_ABSENT * pages;
+    }
     for (size_t i = 0; i < SAMPLES; i++) {
         size_t offset = file->size / SAMPLES * i;
         absent += leat__mapped_file_absent(file, (leat__span){offset, 1});

@@ -68,8 +68,8 @@ void leat__mapped_file_close(leat__mapped_file *file);
  */
 size_t leat__mapped_file_absent(const leat__mapped_file *file, leat__span span);
 
-/* Whether more than a few of the pages sampled from the whole file are not in
- * memory. */
+/* Whether more than a few of the pages, in a large file of those sampled, are
+ * not in memory. */
 bool leat__mapped_file_may_block(const leat__mapped_file *file);
 
 /*

@@ -68,6 +68,7 @@ struct CUstream_st {
     int64_t issued; /* of the last that was enqueued */
     int64_t done;
     int64_t wanted;
+    int64_t awaited; /* the least that a waiter sleeps for; INT64_MAX: none */
     int held;
     int ending;
     int is_gone; /* destroyed, or its context is */

@@ -55,8 +55,11 @@ static int64_t wait_for(struct CUstream_st *self, int64_t ticket)
     pthread_mutex_lock(&self->lock);
     self->wanted = later(self->wanted, ticket);
     pthread_cond_broadcast(&self->changed);
-    while (self->done < ticket && !atomic_load(&double_unloaded))
+    while (self->done < ticket && !atomic_load(&double_unloaded)) {
+        if (ticket < self->awaited)
+            self->awaited = ticket;
         pthread_cond_wait(&self->changed, &self->lock);
+    }
     int64_t stamp =
         ticket > 0 && self->done >= ticket ? self->stamps[ticket - 1] : 0;
     pthread_mutex_unlock(&self->lock);
@@ -171,6 +174,9 @@ static void *run(void *argument)
         free(one);
         pthread_mutex_lock(&self->lock);
         self->stamps[self->done++] = self->now;
+        if (self->done < self->awaited)
+            continue;
+        self->awaited = INT64_MAX;
         pthread_cond_broadcast(&self->changed);
     }
     pthread_mutex_unlock(&self->lock);
@@ -181,6 +187,7 @@ void double_stream_start(struct CUstream_st *stream, double_device *device)
 {
     stream->device = device;
     stream->last = &stream->first;
+    stream->awaited = INT64_MAX;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     if (pthread_create(&stream->thread, NULL, run, stream))
@@ -250,7 +257,8 @@ cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
     *stream->last = one;
     stream->last = &one->next;
     stream->enqueued++;
-    pthread_cond_broadcast(&stream->changed);
+    if (may_run(stream))
+        pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
     return cudaSuccess;
 }
