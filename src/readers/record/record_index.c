@@ -32,7 +32,10 @@ typedef struct build {
     leat__record_index_memory memory;
 } build;
 
-/* Offsets while their number is not known. */
+/* A header's room, in offsets. */
+#define HEADER (LEAT__RECORD_INDEX_HEADER / sizeof(uint64_t))
+
+/* Offsets while their number is not known, behind a header's room. */
 typedef struct offset_list {
     uint64_t *offset;
     size_t used;
@@ -65,7 +68,7 @@ static int count_offsets(build *build, const char *name, offset_list *list)
 static int make_room(build *build, const char *name, offset_list *list)
 {
     int status = count_offsets(build, name, list);
-    if (status || list->capacity - list->used >= STRIDE)
+    if (status || list->used + STRIDE <= list->capacity)
         return status;
     size_t capacity = list->capacity ? 2 * list->capacity : 4 * STRIDE;
     void *moved = leat__realloc(list->offset, capacity * sizeof(uint64_t));
@@ -135,12 +138,12 @@ static void take_list(leat__record_offsets *out, const offset_list *list)
 {
     void *less =
         list->used < list->capacity
-            ? leat__realloc(list->offset,
-                            (list->used ? list->used : 1) * sizeof(uint64_t))
+            ? leat__realloc(list->offset, list->used * sizeof(uint64_t))
             : NULL;
-    out->memory = less ? less : list->offset;
-    out->offset = out->memory;
-    out->count = (int64_t)list->used;
+    uint64_t *offset = less ? less : list->offset;
+    out->memory = offset;
+    out->offset = offset + HEADER;
+    out->count = (int64_t)(list->used - HEADER);
 }
 
 static int index_file(build *build, int number, leat__record_offsets *out)
@@ -148,7 +151,7 @@ static int index_file(build *build, int number, leat__record_offsets *out)
     const leat__record_index_options *options = build->options;
     const leat__record_source *source = &build->index->files->source[number];
     const char *name = options->format->ops->name;
-    offset_list list = {0};
+    offset_list list = {.used = HEADER, .counted = HEADER};
     if (source->file.stride) {
         out->count = source->file.count;
         return LEAT_OK;

@@ -22,11 +22,14 @@
 
 #include <stdatomic.h>
 
+/* What stands before the offsets. */
+#define LEAT__RECORD_INDEX_HEADER 56
+
 /* The records of one file. */
 typedef struct leat__record_offsets {
     int64_t count;
     const uint64_t *offset; /* NULL: file.stride says where they are */
-    void *memory;           /* where they lie; owned */
+    void *memory;           /* where they lie, behind a header's room; owned */
 } leat__record_offsets;
 
 typedef struct leat__record_index {
@@ -100,7 +103,8 @@ int leat__record_index_load(const leat__record_source *source,
                             leat__record_index_memory *memory,
                             leat__record_offsets *out);
 
-/* Keeps it beside the file. What cannot be written is logged. */
+/* Keeps it beside the file, as it lies in memory, where the header is written.
+ * What cannot be written is logged. */
 void leat__record_index_keep(const leat__record_source *source,
                              const char *format,
                              const leat__record_offsets *offsets);

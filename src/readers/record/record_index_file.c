@@ -14,7 +14,7 @@
 #define MAGIC "leatidx1"
 #define SUFFIX ".leat-index"
 enum { NAME = 16, SIZE = 24, MODIFIED = 32, COUNT = 40, OFFSETS_CRC = 48 };
-enum { HEADER_CRC = 52, HEADER = 56 };
+enum { HEADER_CRC = 52, HEADER = LEAT__RECORD_INDEX_HEADER };
 
 /* A file that changed later than this before now may change again without
  * another time of modification, where clocks are coarse. */
@@ -171,19 +171,13 @@ static int keep(const char *path, const leat__record_source *source,
                 const char *format, const leat__record_offsets *offsets)
 {
     size_t bytes = 8 * (size_t)offsets->count;
-    unsigned char *image = leat__alloc(HEADER + bytes);
-    if (!image)
-        return LEAT_ENOMEM;
+    unsigned char *image = offsets->memory;
     write_header(image, format, source->map.size, source->version.modified,
                  offsets->count);
-    memcpy(image + HEADER, offsets->offset, bytes);
-    write_u32(image + OFFSETS_CRC, leat__crc32c(0, offsets->offset, bytes));
+    write_u32(image + OFFSETS_CRC, leat__crc32c(0, image + HEADER, bytes));
     write_u32(image + HEADER_CRC, leat__crc32c(0, image, HEADER_CRC));
     /* Who may not read the data does not learn its sizes. */
-    int status =
-        leat__file_write_like(path, source->map.name, image, HEADER + bytes);
-    leat__free(image);
-    return status;
+    return leat__file_write_like(path, source->map.name, image, HEADER + bytes);
 }
 
 void leat__record_index_keep(const leat__record_source *source,
