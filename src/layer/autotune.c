@@ -17,6 +17,8 @@
 
 /* What a thread reads ahead: some 50 MiB of leat_samples. */
 #define AHEAD_SAMPLES_MAX (1 << 14)
+/* And their buffers. */
+#define AHEAD_BYTES_MAX ((size_t)256 << 20)
 
 /*
  * LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. Two
@@ -66,14 +68,23 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     return n > 1 ? (int)n : 1;
 }
 
-int leat__autotune_chunks_ahead(int chunk_size, int batch_size, int batches,
-                                int takers)
+int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
+                                size_t *buffers)
 {
-    int in_batch = batch_size / chunk_size + (batch_size % chunk_size > 0);
-    int64_t n = (int64_t)in_batch * batches;
-    int64_t most = AHEAD_SAMPLES_MAX / chunk_size;
+    int size = ahead->chunk_size;
+    int in_batch = ahead->batch_size / size + (ahead->batch_size % size > 0);
+    int64_t n = (int64_t)in_batch * ahead->batches;
+    int64_t most = AHEAD_SAMPLES_MAX / size;
+    size_t bytes = ahead->max_memory > 0 && ahead->max_memory < AHEAD_BYTES_MAX
+                       ? ahead->max_memory
+                       : AHEAD_BYTES_MAX;
     n = n < most ? n : most;
-    return n > takers ? (int)n : takers + 1;
+    if (ahead->buffer_bytes > 0 && bytes / ahead->buffer_bytes < (size_t)n)
+        n = (int64_t)(bytes / ahead->buffer_bytes);
+    n = n > ahead->takers ? n : ahead->takers + 1;
+    *buffers = bytes / (size_t)n < LEAT__CHUNK_BUFFERS ? bytes / (size_t)n
+                                                       : LEAT__CHUNK_BUFFERS;
+    return (int)n;
 }
 
 bool leat__autotune_count_batches(leat__autotune_batches *out, int prefetch,

@@ -37,12 +37,23 @@ typedef struct leat__autotune_load {
 int leat__autotune_chunk_size(const leat__autotune_load *load,
                               bool beside_thread);
 
+/* What a thread reads ahead. */
+typedef struct leat__autotune_ahead {
+    int chunk_size;
+    int batch_size;
+    int batches;
+    int takers;
+    size_t buffer_bytes; /* that a chunk takes at least; 0: views */
+    size_t max_memory;   /* 0: 256 MiB */
+} leat__autotune_ahead;
+
 /*
  * Chunks that a thread reads ahead: samples for so many `batches`, as far as
- * they are not too many; but one for each of the `takers`, and one more.
+ * they are not too many, and have memory; but one for each of the `takers`, and
+ * one more. `*buffers` is what those of each may take before it ends early.
  */
-int leat__autotune_chunks_ahead(int chunk_size, int batch_size, int batches,
-                                int takers);
+int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
+                                size_t *buffers);
 
 typedef struct leat__autotune_batches {
     int all;         /* of a device, the caller's included */

@@ -29,6 +29,7 @@ int leat__chunk_create(leat__chunk **out, int capacity, int draws,
         return LEAT_ENOMEM;
     chunk->capacity = capacity;
     chunk->is_used = true;
+    chunk->most = LEAT__CHUNK_BUFFERS;
     chunk->sample = leat__alloc_zero(n, sizeof(*chunk->sample));
     chunk->at = leat__alloc_zero(n, sizeof(*chunk->at));
     chunk->words = leat__alloc_zero(n * (size_t)draws, sizeof(*chunk->words));
@@ -52,7 +53,7 @@ fail:
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
 {
     int status = LEAT_OK;
-    size_t most = bytes > 0 ? LEAT__CHUNK_BUFFERS / bytes + 1 : 0;
+    size_t most = bytes > 0 ? chunk->most / bytes + 1 : 0;
     for (int i = 0; !status && i < chunk->capacity && (size_t)i < most; i++)
         status = leat__sample_reserve(chunk->sample[i], bytes);
     return status;
@@ -68,7 +69,7 @@ size_t leat__chunk_buffers(const leat__chunk *chunk, int first)
 
 int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
                             int draws, const leat_allocator *buffers,
-                            size_t bytes)
+                            size_t bytes, size_t most)
 {
     int status = LEAT_OK;
     list->chunk = leat__alloc_zero((size_t)n, sizeof(leat__chunk *));
@@ -77,8 +78,10 @@ int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
     while (!status && list->n < n) {
         status =
             leat__chunk_create(&list->chunk[list->n], capacity, draws, buffers);
-        if (!status)
+        if (!status) {
+            list->chunk[list->n]->most = most;
             status = leat__chunk_reserve(list->chunk[list->n++], bytes);
+        }
     }
     return status;
 }

@@ -53,6 +53,7 @@ typedef struct leat__chunk {
                              again */
     bool is_used;         /* samples may not be clear */
     bool is_queued;       /* goes through the reader thread's queues */
+    size_t most; /* that the samples' buffers may take before it ends early */
     /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */
@@ -61,8 +62,9 @@ typedef struct leat__chunk {
 } leat__chunk;
 
 /*
- * What the buffers of a chunk's samples may take before it ends early. A record
- * may be far longer than the fields that tops take of it.
+ * What the buffers of a chunk's samples may take before it ends early, where
+ * there are few chunks. A record may be far longer than the fields that tops
+ * take of it.
  */
 #define LEAT__CHUNK_BUFFERS ((size_t)16 << 20)
 
@@ -106,10 +108,11 @@ typedef struct leat__chunk_list {
     int n;
 } leat__chunk_list;
 
-/* `n` chunks with buffers of so many bytes. Destroy is due all the same. */
+/* `n` chunks with buffers of so many bytes, each of which ends early at `most`.
+ * Destroy is due all the same. */
 int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
                             int draws, const leat_allocator *buffers,
-                            size_t bytes);
+                            size_t bytes, size_t most);
 void leat__chunk_list_destroy(leat__chunk_list *list);
 
 /*

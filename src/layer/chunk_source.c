@@ -167,7 +167,7 @@ static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
     bool may_end = may_end_early(source);
     size_t held = 0;
     int64_t left;
-    while ((!may_end || held <= LEAT__CHUNK_BUFFERS) &&
+    while ((!may_end || held <= chunk->most) &&
            (left = leat__sampler_span(sampler, chunk->n, want - chunk->n)) >
                0) {
         int had = chunk->n;

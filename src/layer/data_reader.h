@@ -63,10 +63,11 @@ int leat__data_reader_preview_batch(leat__data_reader *reader,
 
 /* The chunks that are made at the start, and the most samples of one. */
 typedef struct leat__data_reader_chunks {
-    int size;       /* of a chunk that a taker fills */
-    int takers;     /* one chunk each */
-    int ahead_size; /* of a chunk that the thread fills */
-    int ahead;      /* how many it has; at least 1 */
+    int size;             /* of a chunk that a taker fills */
+    int takers;           /* one chunk each */
+    int ahead_size;       /* of a chunk that the thread fills */
+    int ahead;            /* how many it has; at least 1 */
+    size_t ahead_buffers; /* bytes of its samples' at which it ends early */
 } leat__data_reader_chunks;
 
 /*

@@ -355,14 +355,20 @@ static int start_threads(leat__prefetcher *prefetcher)
     const leat__prefetcher_options *options = &prefetcher->options;
     int size = options->ahead_size;
     int takers = options->workers + options->devices;
-    int batches = options->devices * (options->queue.batches - 1);
-    const leat__data_reader_chunks chunks = {
+    const leat__autotune_ahead ahead = {
+        .chunk_size = size,
+        .batch_size = options->worker.spec.batch_size,
+        .batches = options->devices * (options->queue.batches - 1),
+        .takers = takers,
+        .buffer_bytes = options->ahead_bytes,
+        .max_memory = options->queue.max_memory,
+    };
+    leat__data_reader_chunks chunks = {
         .size = options->chunk_size,
         .takers = takers,
         .ahead_size = size,
-        .ahead = leat__autotune_chunks_ahead(
-            size, options->worker.spec.batch_size, batches, takers),
     };
+    chunks.ahead = leat__autotune_chunks_ahead(&ahead, &chunks.ahead_buffers);
     int status = leat__data_reader_start(options->worker.reader, &chunks);
     for (int i = 0; i < options->workers && !status; i++) {
         struct claimant *one = &prefetcher->claimant[i];

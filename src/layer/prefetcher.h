@@ -18,6 +18,7 @@ typedef struct leat__prefetcher_options {
     bool may_time_waits; /* workers have cores besides the caller's */
     int chunk_size;      /* samples in a chunk that a worker reads */
     int ahead_size;      /* and in one that the reader's thread reads ahead */
+    size_t ahead_bytes;  /* of buffers that such a chunk takes at least */
     const void *owner;   /* of the workers' threads: leat__thread */
 } leat__prefetcher_options;
 

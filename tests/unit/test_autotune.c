@@ -68,16 +68,33 @@ END_TEST
 
 START_TEST(a_thread_reads_so_many_samples_ahead)
 {
-    /* Four batches; more than there are takers. */
-    ck_assert_int_eq(leat__autotune_chunks_ahead(64, 64, 4, 3), 4);
-    ck_assert_int_eq(leat__autotune_chunks_ahead(10, 64, 4, 3), 28);
-    ck_assert_int_eq(leat__autotune_chunks_ahead(64, 64, 1, 3), 4);
-    /* 16384 samples at most, but for the takers. */
-    ck_assert_int_eq(leat__autotune_chunks_ahead(1024, 1 << 20, 4, 3), 16);
-    ck_assert_int_eq(leat__autotune_chunks_ahead(4, 4, 1 << 20, 3), 4096);
-    ck_assert_int_eq(leat__autotune_chunks_ahead(1 << 20, 1 << 20, 4, 3), 4);
-    ck_assert_int_eq(leat__autotune_chunks_ahead(1, INT_MAX, 1 << 20, 3),
-                     16384);
+    static const struct {
+        leat__autotune_ahead ahead;
+        int chunks;
+        size_t buffers; /* of one */
+    } cases[] = {
+        /* Four batches; more than there are takers. */
+        {{64, 64, 4, 3, 0, 0}, 4, 16 * MIB},
+        {{10, 64, 4, 3, 0, 0}, 28, 256 * MIB / 28},
+        {{64, 64, 1, 3, 0, 0}, 4, 16 * MIB},
+        /* 16384 samples at most, but for the takers. */
+        {{1024, 1 << 20, 4, 3, 0, 0}, 16, 16 * MIB},
+        {{4, 4, 1 << 20, 3, 0, 0}, 4096, MIB / 16},
+        {{1 << 20, 1 << 20, 4, 3, 0, 0}, 4, 16 * MIB},
+        {{1, INT_MAX, 1 << 20, 3, 0, 0}, 16384, MIB / 64},
+        /* Buffers of 256 MiB, or less. */
+        {{16, 16, 1000, 3, 2 * MIB, 0}, 128, 2 * MIB},
+        {{16, 16, 1000, 3, 2 * MIB, 4096 * MIB}, 128, 2 * MIB},
+        {{16, 16, 1000, 3, 2 * MIB, 16 * MIB}, 8, 2 * MIB},
+        {{16, 16, 1000, 3, 64 * MIB, 16 * MIB}, 4, 4 * MIB},
+        {{16, 16, 4, 3, 100, 16 * MIB}, 4, 4 * MIB},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t buffers = 0;
+        ck_assert_int_eq(leat__autotune_chunks_ahead(&cases[i].ahead, &buffers),
+                         cases[i].chunks);
+        ck_assert_uint_eq(buffers, cases[i].buffers);
+    }
 }
 END_TEST
 

@@ -36,7 +36,9 @@ static int start_reader(leat__data_reader *reader, int takers)
     const leat__data_reader_chunks chunks = {.size = CHUNK_SIZE,
                                              .takers = takers,
                                              .ahead_size = CHUNK_SIZE - 1,
-                                             .ahead = takers + 1};
+                                             .ahead = takers + 1,
+                                             .ahead_buffers =
+                                                 LEAT__CHUNK_BUFFERS};
     return leat__data_reader_start(reader, &chunks);
 }
 

@@ -405,12 +405,12 @@ START_TEST(records_that_setup_passes_over_count)
 }
 END_TEST
 
-/* From the fifth on samples have a mebibyte, of which their field is little. */
+/* From one on samples have a mebibyte, of which their field is little. */
 static int long_next(void *pass, leat_sample *sample)
 {
     static const int64_t shape[] = {3, 1, 1};
     (void)pass;
-    size_t bytes = script.next < BATCH ? 3 : 1 << 20;
+    size_t bytes = script.next < script.larger ? 3 : 1 << 20;
     unsigned char *pixels = leat_sample_take(sample, bytes);
     if (!pixels)
         return LEAT_ENOMEM;
@@ -418,7 +418,7 @@ static int long_next(void *pass, leat_sample *sample)
     return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
 }
 
-START_TEST(long_records_of_small_tops_end_a_chunk)
+static leat_pipeline *long_records(void)
 {
     static const leat_field_spec field = {
         .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
@@ -428,10 +428,17 @@ START_TEST(long_records_of_small_tops_end_a_chunk)
                                              .open = script_open,
                                              .next = long_next,
                                              .reset = script_reset};
-    enum { MANY = 500, BATCHES = 6 };
-    leat_pipeline *records;
+    leat_pipeline *records = NULL;
     ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
                      LEAT_OK);
+    return records;
+}
+
+START_TEST(long_records_of_small_tops_end_a_chunk)
+{
+    enum { MANY = 500, BATCHES = 6 };
+    leat_pipeline *records = long_records();
+    script.larger = BATCH;
     options.batch_size = MANY;
     options.max_memory = 8 << 20;
     options.host_allocator = &counting;
@@ -447,6 +454,34 @@ START_TEST(long_records_of_small_tops_end_a_chunk)
         ck_assert_float_eq(data[i % MANY * 3], (float)(i % 251));
     }
     ck_assert_int_le(atomic_load(&most_given), 256 << 20);
+    leat_pipeline_unref(records);
+}
+END_TEST
+
+/* All are long; or the first ones are not, by which the thread has a chunk, of
+ * one record at least, for each batch. */
+START_TEST(many_batches_ahead_hold_no_more_long_records)
+{
+    enum { MANY = 16, BATCHES = 100, AHEAD = 1000 };
+    leat_pipeline *records = long_records();
+    script.larger = _i == 2 ? BATCH : 0;
+    options.batch_size = MANY;
+    options.prefetch = _i == 0 ? AHEAD : LEAT_PREFETCH_AUTO;
+    options.max_memory = 16 << 20;
+    options.host_allocator = &counting;
+    options.reader_thread = LEAT_READER_ON;
+    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    for (int i = 0; i < BATCHES; i++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
+        for (int j = 0; j < MANY; j++)
+            ck_assert_float_eq(data[3 * j], (float)((i * MANY + j) % 251));
+    }
+    long most = atomic_load(&most_given);
+    ck_assert_int_le(most, _i == 2 ? 96 << 20 : 64 << 20);
     leat_pipeline_unref(records);
 }
 END_TEST
@@ -470,5 +505,7 @@ int main(void)
     tcase_add_loop_test(tcase, groups_that_do_not_fit_are_not_read_first, 0, 5);
     tcase_add_loop_test(tcase, records_that_setup_passes_over_count, 0, 2);
     tcase_add_loop_test(tcase, long_records_of_small_tops_end_a_chunk, 0, 2);
+    tcase_add_loop_test(tcase, many_batches_ahead_hold_no_more_long_records, 0,
+                        3);
     return suite_run(suite);
 }
