@@ -18,6 +18,7 @@
  */
 #include "layer/upload.h"
 #include "base/counter.h"
+#include "base/error.h"
 #include "base/trace.h"
 
 #include <string.h>
@@ -192,6 +193,16 @@ static void note_upload(leat__device_copy *copy, leat__batch *const batch[],
     copy->latest[upload.number % LEAT__UPLOADS] = upload;
 }
 
+/* No event covers what was enqueued, and the batches are filled again, perhaps
+ * in other memory. */
+static int give_up(leat__device_copy *copy, int status)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    leat__device_copy_wait(copy, NULL, 0);
+    return leat_error(status, "%s", line);
+}
+
 int leat__upload_enqueue(leat__device_copy *copy, leat__batch *const batch[],
                          int n)
 {
@@ -219,7 +230,7 @@ int leat__upload_enqueue(leat__device_copy *copy, leat__batch *const batch[],
         note_upload(copy, batch, n);
     leat__counter_add(&copy->batches, n);
     leat__counter_add(&copy->bytes, n * (int64_t)batch[0]->shape.bytes);
-    return status;
+    return status ? give_up(copy, status) : LEAT_OK;
 }
 
 int leat__upload_pace(leat__device_copy *copy)

@@ -15,7 +15,8 @@ int leat__upload_run(leat__device_copy *copy, leat__batch *const batch[],
 
 /*
  * Enqueues the upload of that many batches after the last use of their memory's
- * former contents, and their transform after that. Errors: LEAT_EDEVICE.
+ * former contents, and their transform after that. Errors: LEAT_EDEVICE; what
+ * was enqueued is then over.
  */
 int leat__upload_enqueue(leat__device_copy *copy, leat__batch *const batch[],
                          int n);

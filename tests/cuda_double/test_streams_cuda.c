@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Two threads that step one layer in turn, each with tops of its own. */
 typedef struct turns {
@@ -229,6 +230,54 @@ START_TEST(a_copied_top_outgrows_no_memory_that_a_stream_is_at)
 }
 END_TEST
 
+/* Sample i of a single pass has i + 1 pages of bytes. */
+static int give_longer(void *pass, leat_sample *sample)
+{
+    enum { PAGE = 4096, SAMPLES = 24 };
+    static const unsigned char bytes[SAMPLES * PAGE];
+    int64_t length =
+        sample->from.record < SAMPLES ? (sample->from.record + 1) * PAGE : 0;
+    (void)pass;
+    sample->stable = 1;
+    return length == 0
+               ? LEAT_END
+               : leat_sample_set(sample, 0, LEAT_UINT8, 1, &length, bytes);
+}
+
+static leat_pipeline *make_longer(void)
+{
+    static const leat_field_spec tokens = {
+        .name = "tokens", .dtype = LEAT_UINT8, .ndim = 1, .shape = {-1}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &tokens,
+                                      .nfields = 1,
+                                      .next = give_longer};
+    leat_pipeline *longer;
+    ck_assert_int_eq(leat_pipeline_callback(&longer, &callbacks, NULL), 0);
+    return longer;
+}
+
+/* The upload's copy is still to run when its end cannot be recorded. The batch
+   comes back, and longer samples are put there. */
+START_TEST(a_batch_whose_upload_failed_is_outgrown_after_its_copy)
+{
+    leat_pipeline *longer = make_longer();
+    cuda_double_fail_named("cudaEventRecord", _i, cudaErrorUnknown);
+    leat_data_layer *layer = open_rows(longer);
+    leat_stream stream = leat_cuda_stream(stage_stream[0]);
+    int status = LEAT_OK;
+    while (!status)
+        status = leat_data_layer_forward(layer, NULL, 0, stream);
+    ck_assert_int_eq(status, LEAT_EDEVICE);
+    cuda_double_fail_at(-1, cudaSuccess);
+    /* Time for the workers to do so. */
+    usleep(50000);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(longer);
+}
+END_TEST
+
 /* Another layer lends the tops its memory instead. */
 static leat_data_layer *lend_to(layer_fixture *fixture)
 {
@@ -435,6 +484,8 @@ int main(void)
                    a_batch_that_nobody_read_does_not_come_after_the_next);
     tcase_add_loop_test(
         tcase, a_copied_top_outgrows_no_memory_that_a_stream_is_at, 0, 3);
+    tcase_add_loop_test(
+        tcase, a_batch_whose_upload_failed_is_outgrown_after_its_copy, 0, 8);
     tcase_add_test(tcase, a_copied_top_is_lent_over_behind_its_readers);
     tcase_add_loop_test(tcase, a_copied_top_is_freed_behind_its_copy, 0, 3);
     tcase_add_loop_test(
