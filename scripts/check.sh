@@ -98,8 +98,12 @@ check_gcc() {
 # sanitized that others do not run.
 run_elsewhere='^test_(gpu_check|kernel_code|plot_bench|bench_kernel|train_digits)$'
 
-# Parts of what takes longest under ASan, of which CI runs one.
-long_under_asan=(test_tool_cuda test_failing_tool 'test_tool_bench|test_failing_calls')
+# Parts of what takes longest under each sanitizer, of which CI runs one.
+long_under_asan=('test_tool_cuda|test_decorators|test_zip'
+    'test_failing_tool|test_tool_bench'
+    'test_failing_calls|test_layer_cuda_calls|test_rank_tokens|test_tool_inspect')
+long_under_tsan=('test_failing_calls' 'test_decorators|test_layer_cuda_calls'
+    'test_zip|test_rank_tokens|test_epoch_end')
 
 # What takes long under TSan and says nothing about threads that others do not say:
 # imports that are killed, the tool's bench, lists, errors and outputs, a bus at full
@@ -108,12 +112,18 @@ long_under_asan=(test_tool_cuda test_failing_tool 'test_tool_bench|test_failing_
 threads_elsewhere='^test_import_(kills|stops|full)$|^test_(bus_cuda|leases)$'
 threads_elsewhere+='|^test_tool_(bench|cuda|errors|inspect|outputs)$'
 
+# of_others PART...: an expression for the tests of the parts that are not run.
+of_others() {
+    local number=0 part
+    for part; do
+        scripts/turn.sh $((number++)) || printf '|^(%s)$' "$part"
+    done
+}
+
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {
-    local part elsewhere=$run_elsewhere
-    for part in "${!long_under_asan[@]}"; do
-        scripts/turn.sh "$part" || elsewhere+="|^(${long_under_asan[part]})$"
-    done
+    local elsewhere
+    elsewhere=$run_elsewhere$(of_others "${long_under_asan[@]}")
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
     export UBSAN_OPTIONS=print_stacktrace=1
     export LEAT_TRAP_STEP=7
@@ -126,11 +136,13 @@ check_asan() {
 # A process with threads left, such as a device's, is not to sleep a second at its
 # end: each Check test is one.
 check_tsan() {
+    local elsewhere
+    elsewhere="$run_elsewhere|$threads_elsewhere$(of_others "${long_under_tsan[@]}")"
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:atexit_sleep_ms=0
     configure tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_SANITIZE=thread -DLEAT_BUILD_BENCHMARKS=OFF &&
         compile tsan &&
-        run_tests tsan --exclude-regex "$run_elsewhere|$threads_elsewhere"
+        run_tests tsan --exclude-regex "$elsewhere"
 }
 
 check_fuzz() {
