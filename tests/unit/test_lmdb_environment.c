@@ -7,6 +7,7 @@
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "support/images.h"
 #include "support/other_process.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 
 #include <leat/ext/reader.h>
@@ -701,13 +702,11 @@ static void *open_and_close(void *statuses)
     return NULL;
 }
 
-/* Whatever the other threads hold at that moment. */
-/* Its allocator's locks are not free in a child of threads that allocate. */
-__attribute__((weak)) void __asan_init(void);
-
+/* What the other threads hold at that moment, but for a sanitizer's locks of
+ * its allocator, which are not free in the child. */
 START_TEST(a_child_of_threads_that_open_and_close_can_do_so_too)
 {
-    if (__asan_init)
+    if (IS_SANITIZED)
         return;
     leat__thread thread[2] = {{0}};
     int statuses[2] = {0};

@@ -8,6 +8,7 @@
 #include "support/condition_spy.h"
 #include "support/images.h"
 #include "support/other_process.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 
 #include <dirent.h>
@@ -212,9 +213,6 @@ START_TEST(openings_that_wait_for_one_another_give_up_together)
 }
 END_TEST
 
-/* Its allocator's locks are not free in a child of threads that allocate. */
-__attribute__((weak)) void __asan_init(void);
-
 static MDB_env *open_elsewhere;
 
 /* What a child of an opening process does: it lives on, and uses the database
@@ -268,9 +266,11 @@ static int wait_for(pid_t child)
     return WEXITSTATUS(result);
 }
 
+/* A sanitizer's locks of its allocator are not free in a child of threads that
+ * allocate. */
 START_TEST(a_child_forked_meanwhile_does_not_keep_its_parents_slot)
 {
-    if (__asan_init)
+    if (IS_SANITIZED)
         return;
     other_process_run(fork_while_opening, directory);
     pid_t counter = fork();
@@ -319,7 +319,7 @@ static void *open_and_close(void *user)
 
 START_TEST(a_child_has_no_lock_file_of_its_parents)
 {
-    if (__asan_init)
+    if (IS_SANITIZED)
         return;
     opener one;
     start(&one, open_and_close);
