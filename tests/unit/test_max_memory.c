@@ -405,7 +405,8 @@ START_TEST(records_that_setup_passes_over_count)
 }
 END_TEST
 
-/* From one on samples have a mebibyte, of which their field is little. */
+/* From number `larger` on samples have a mebibyte; their field is little of it.
+ */
 static int long_next(void *pass, leat_sample *sample)
 {
     static const int64_t shape[] = {3, 1, 1};

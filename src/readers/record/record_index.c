@@ -32,10 +32,10 @@ typedef struct build {
     leat__record_index_memory memory;
 } build;
 
-/* A header's room, in offsets. */
+/* The header's room, in offsets. */
 #define HEADER (LEAT__RECORD_INDEX_HEADER / sizeof(uint64_t))
 
-/* Offsets while their number is not known, behind a header's room. */
+/* Offsets while their number is not known; the header's room comes first. */
 typedef struct offset_list {
     uint64_t *offset;
     size_t used;

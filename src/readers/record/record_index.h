@@ -22,14 +22,14 @@
 
 #include <stdatomic.h>
 
-/* What stands before the offsets. */
+/* Bytes of a kept index before its offsets. */
 #define LEAT__RECORD_INDEX_HEADER 56
 
 /* The records of one file. */
 typedef struct leat__record_offsets {
     int64_t count;
     const uint64_t *offset; /* NULL: file.stride says where they are */
-    void *memory;           /* where they lie, behind a header's room; owned */
+    void *memory;           /* the header's room, then the offsets; owned */
 } leat__record_offsets;
 
 typedef struct leat__record_index {
