@@ -92,18 +92,39 @@ static int report_json(const struct inspection *found)
     return 0;
 }
 
-/* Each loss is reported once; further pages there follow it. */
-static void print_flaw(const struct inspection *found, size_t i)
+/* Whether flaw `i` is a page whose records are lost where those of the flaw
+ * before it are. */
+static bool joins_loss(const struct inspection *found, size_t i)
 {
-    const struct flaw *flaw = &found->flaw[i], *before = flaw - (i > 0);
+    const struct flaw *flaw = &found->flaw[i];
+    return i > 0 && i < found->flaws && flaw->lost < 0 && flaw[-1].lost < 0 &&
+           flaw->record == flaw[-1].record;
+}
+
+/* One line for all pages that join a loss, of which a truncated file has one
+ * for each page that it lacks. Returns the last of them. */
+static size_t print_joined(const struct inspection *found, size_t i)
+{
+    size_t last = i;
+    while (joins_loss(found, last + 1))
+        last++;
+    if (last > i)
+        printf("with them: %zu damaged pages more, which --json lists; the "
+               "last one: ",
+               last - i + 1);
+    else
+        printf("with them: ");
+    printf("%s\n", plain_text(found->flaw[last].reason));
+    return last;
+}
+
+static void print_flaw(const struct inspection *found, const struct flaw *flaw)
+{
     const char *reason = plain_text(flaw->reason);
     if (flaw_is_record(flaw))
         printf("record %lld%s%s: %s\n", (long long)flaw->record,
                flaw->key ? ", key " : "",
                flaw->key ? plain_text(flaw->key) : "", reason);
-    else if (flaw->lost < 0 && i > 0 && before->lost < 0 &&
-             before->record == flaw->record)
-        printf("with them: %s\n", reason);
     else if (flaw->lost < 0 && found->gaps == 1 && found->lost)
         printf("records %lld to %lld are lost: %s\n", (long long)flaw->record,
                (long long)(flaw->record + found->lost - 1), reason);
@@ -117,7 +138,10 @@ static void print_flaw(const struct inspection *found, size_t i)
 static int report_text(const struct inspection *found, const char *path)
 {
     for (size_t i = 0; i < found->flaws; i++)
-        print_flaw(found, i);
+        if (joins_loss(found, i))
+            i = print_joined(found, i);
+        else
+            print_flaw(found, &found->flaw[i]);
     (void)output_has_failed();
     for (size_t i = 0; i < found->warnings; i++)
         printf("record %lld, key %s: good, but its codec warns: %s\n",

@@ -172,7 +172,8 @@ has '^truncated: it has [0-9]+ bytes, pages 0 to [0-9]+, but its last page is '
 has ' [0-9]+ of 1000 records are good'
 has '^records [0-9]+ to 999 are lost: '
 check 'told once' test "$(grep -cE '^(records .* are lost|before)' out)" -eq 1
-has '^with them: damaged: a pointer to page '
+has '^with them: [0-9]+ damaged pages more, .* one: damaged: a pointer to page '
+check 'other pages share a line' test "$(grep -c '^with them: ' out)" -eq 1
 run 0 show cut --records 999,0 --out cut.png --json
 has '"shown": 2, "bad": 0, "lost": 1'
 run 1 show cut --records 999 --out cut.png
