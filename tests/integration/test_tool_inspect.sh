@@ -579,6 +579,7 @@ if ! grep -qaE '__[at]san_init' "$leat"; then
     rm hollow/data.*
 fi
 # A file that is another one when its turn comes: the layer waits for its second batch.
+# Files are mapped when they are opened too, but there the process does not wait.
 mkfifo pipe
 other_when_read() {
     for number in 0 1; do
@@ -592,8 +593,11 @@ other_when_read() {
     pid=$!
     exec 8<>pipe
     printf abcdefgh >&8
-    until grep -q 'data.0000.npy$' /proc/$pid/maps 2>/dev/null ||
-        ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    until ! kill -0 $pid 2>/dev/null ||
+        { grep -q 'data.0000.npy$' /proc/$pid/maps &&
+            grep -q '^State:.S' /proc/$pid/status; } 2>/dev/null; do
+        sleep 0.01
+    done
     "$@" >hollow/data.0001.npy
     printf abcdefgh >&8
     exec 8>&-
