@@ -8,6 +8,7 @@
 #include "support/images.h"
 #include "support/other_process.h"
 #include "support/suite.h"
+#include "tools/database/lmdb_writer.h"
 #include "tools/database/target.h"
 #include "tools/delivery/dump_directory.h"
 
@@ -212,6 +213,33 @@ START_TEST(a_target_is_known_by_its_beginning)
 }
 END_TEST
 
+/* As a run of the import does that is stopped after `keep`. */
+static int open_import(struct lmdb_writer *writer)
+{
+    char out[2 * FIXTURE_PATH];
+    snprintf(out, sizeof(out), "%s/out", directory);
+    const struct staging_options options = {.target = out, .arguments = "a\n"};
+    return lmdb_writer_open(writer, &options);
+}
+
+START_TEST(an_unfinished_import_is_gone_on_with)
+{
+    struct lmdb_writer writer;
+    ck_assert_int_eq(open_import(&writer), LEAT_OK);
+    ck_assert_int_eq(lmdb_writer_put(&writer, "0", 1, "x", 1), LEAT_OK);
+    ck_assert_int_eq(lmdb_writer_keep(&writer), 1);
+    lmdb_writer_close(&writer);
+    snprintf(path, sizeof(path), "%s/out.leat-part/%s", directory,
+             _i ? "database/data.mdb" : "journal");
+    other_process other = other_process_start(lease, path);
+    int status = open_import(&writer);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    ck_assert_int_eq(writer.records, 1);
+    lmdb_writer_close(&writer);
+    other_process_stop(&other);
+}
+END_TEST
+
 int main(void)
 {
     if (!has_leases()) {
@@ -230,5 +258,6 @@ int main(void)
     tcase_add_test(tcase, a_list_of_bad_records_is_gone_on_with);
     tcase_add_test(tcase, a_dumps_own_file_is_known);
     tcase_add_test(tcase, a_target_is_known_by_its_beginning);
+    tcase_add_loop_test(tcase, an_unfinished_import_is_gone_on_with, 0, 2);
     return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "tools/database/lmdb_writer.h"
 
+#include "base/file.h"
 #include "tools/database/database.h"
 
 #include <leat/ext/reader.h>
@@ -12,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#define STAGED_DATA "database/data.mdb"
 
 enum {
     COMMIT_BYTES = 8 << 20,    /* data of a transaction, kept in memory */
@@ -83,9 +86,11 @@ static int commit(struct lmdb_writer *writer)
 static int open_data(const struct lmdb_writer *writer, int *out)
 {
     struct stat found;
-    int fd =
-        openat(writer->staging.fd, "database/data.mdb",
-               O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    const int at = writer->staging.fd, flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    /* Waits for another program's lease, and for no reader of a pipe. */
+    int fd = leat__file_open_at(at, STAGED_DATA, flags);
+    if (fd < 0 && errno == ENOENT)
+        fd = openat(at, STAGED_DATA, flags | O_CREAT | O_EXCL, 0666);
     int code = fd < 0 || fstat(fd, &found) ? errno : 0;
     if (!code && S_ISREG(found.st_mode) && found.st_nlink == 1) {
         *out = fd;
