@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char directory[FIXTURE_PATH];
 static char path[FIXTURE_PATH + 32];
@@ -76,6 +78,26 @@ START_TEST(nothing_is_written_through_a_link)
 }
 END_TEST
 
+/* What lies there by its name is not moved to the target. */
+START_TEST(only_the_file_that_was_written_is_published)
+{
+    struct lmdb_writer writer;
+    ck_assert_msg(!open_writer(&writer), "%s", leat_last_error());
+    ck_assert_int_eq(lmdb_writer_put(&writer, "0001", 4, "one", 3), LEAT_OK);
+    ck_assert_int_eq(rename(staged, kept), 0);
+    if (_i == 1)
+        ck_assert_int_eq(mkfifo(staged, 0666), 0);
+    if (_i == 2)
+        ck_assert_int_eq(symlink(kept, staged), 0);
+    ck_assert_int_eq(lmdb_writer_publish(&writer, 0), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), staged));
+    ck_assert_int_eq(lmdb_writer_keep(&writer), 0);
+    lmdb_writer_close(&writer);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(access(kept, F_OK), 0);
+}
+END_TEST
+
 /* Its root's alone, where that can be had. */
 static int hide_proc(void)
 {
@@ -114,5 +136,7 @@ int main(void)
     tcase_add_test(tcase, a_stopped_run_is_resumed);
     tcase_add_test(tcase, a_database_is_written_without_proc);
     tcase_add_loop_test(tcase, nothing_is_written_through_a_link, 0, 2);
+    tcase_add_loop_test(tcase, only_the_file_that_was_written_is_published, 0,
+                        3);
     return suite_run(suite);
 }

@@ -290,6 +290,29 @@ int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
     return LEAT_OK;
 }
 
+/* What is published has to be the file that was written, not what somebody else
+   has put in its place. */
+static int check_written(struct lmdb_writer *writer)
+{
+    struct stat written, found;
+    mdb_filehandle_t fd;
+    int code = mdb_env_get_fd(writer->env, &fd);
+    if (!code &&
+        (fstat(fd, &written) ||
+         fstatat(writer->staging.fd, STAGED_DATA, &found, AT_SYMLINK_NOFOLLOW)))
+        code = errno;
+    if (code && code != ENOENT)
+        return database_error(writer, code);
+    if (!code && written.st_dev == found.st_dev &&
+        written.st_ino == found.st_ino)
+        return LEAT_OK;
+    writer->committed = 0; /* none is kept */
+    return leat_error(LEAT_EIO,
+                      "%s/data.mdb: somebody else has moved, replaced or "
+                      "removed it meanwhile",
+                      writer->staging.database);
+}
+
 int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result)
 {
     struct stat state;
@@ -297,8 +320,12 @@ int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result)
     if (writer->staging.state != STAGING_COMPLETE) {
         status = commit(writer);
         int code = status ? 0 : mdb_env_sync(writer->env, 1);
-        if (status || code)
-            return status ? status : database_error(writer, code);
+        if (code)
+            status = database_error(writer, code);
+        if (!status)
+            status = check_written(writer);
+        if (status)
+            return status;
         mdb_env_close(writer->env);
         writer->env = NULL;
         status = staging_publish(&writer->staging, result);
