@@ -20,20 +20,37 @@ void leat_sample_finish(leat_sample *sample)
     leat_sample_init(sample);
 }
 
-void leat__sample_trim(leat_sample *sample)
+static bool holds_little(const leat_sample *sample)
 {
-    enum { SHARE = 8, CLEARS = 16 };
-    if (sample->taken >= sample->buffer_size / SHARE) {
-        sample->idle = 0;
-        return;
-    }
-    if (++sample->idle < CLEARS)
-        return;
+    enum { SHARE = 8 };
+    return sample->taken < sample->buffer_size / SHARE;
+}
+
+static void free_buffer(leat_sample *sample)
+{
     leat__free_to(sample->allocator, sample->buffer, sample->buffer_size,
                   LEAT__ALIGNMENT);
     sample->buffer = NULL;
     sample->buffer_size = 0;
     sample->idle = 0;
+}
+
+void leat__sample_trim(leat_sample *sample)
+{
+    enum { CLEARS = 16 };
+    if (!holds_little(sample)) {
+        sample->idle = 0;
+        return;
+    }
+    if (++sample->idle < CLEARS)
+        return;
+    free_buffer(sample);
+}
+
+void leat__sample_release(leat_sample *sample)
+{
+    if (holds_little(sample))
+        free_buffer(sample);
 }
 
 void leat_sample_clear(leat_sample *sample)

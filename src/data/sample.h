@@ -52,6 +52,10 @@ int leat__sample_keep_line(leat_sample *sample, const char *line);
  */
 void leat__sample_trim(leat_sample *sample);
 
+/* Frees a buffer that holds little at once. The sample is then to be cleared.
+ */
+void leat__sample_release(leat_sample *sample);
+
 /* leat_sample_clear and leat_sample_take, inline for those called for each
  * sample of a layer. */
 static inline void leat__sample_clear(leat_sample *sample)

@@ -99,8 +99,23 @@ void leat__chunk_clear(leat__chunk *chunk, int first, int n)
         leat__sample_clear(chunk->sample[i]);
 }
 
+/*
+ * A rare long sample leaves its buffer at its place, where later uses of the
+ * chunk would end. So buffers of more than their part that held little are
+ * freed.
+ */
+static void free_idle(leat__chunk *chunk)
+{
+    size_t part = chunk->most / (size_t)chunk->capacity;
+    for (int i = 0; i < chunk->capacity; i++)
+        if (chunk->sample[i]->buffer_size > part)
+            leat__sample_release(chunk->sample[i]);
+}
+
 void leat__chunk_recycle(leat__chunk *chunk)
 {
+    if (chunk->is_full)
+        free_idle(chunk);
     if (chunk->is_used)
         leat__chunk_clear(chunk, 0, chunk->capacity);
     chunk->is_used = false;

@@ -167,7 +167,7 @@ static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
     bool may_end = may_end_early(source);
     size_t held = 0;
     int64_t left;
-    while ((!may_end || held <= chunk->most) &&
+    while ((!may_end || !chunk->is_full) &&
            (left = leat__sampler_span(sampler, chunk->n, want - chunk->n)) >
                0) {
         int had = chunk->n;
@@ -178,6 +178,7 @@ static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
         if (status && !go_on(source, chunk, status))
             return;
         held += leat__chunk_buffers(chunk, had);
+        chunk->is_full = held > chunk->most;
     }
 }
 
@@ -363,6 +364,7 @@ static void begin(leat__chunk_source *source, leat__chunk *chunk)
     chunk->first = source->sampler.in_batch;
     chunk->n = 0;
     chunk->is_last = false;
+    chunk->is_full = false;
     chunk->failed = -1;
     chunk->status = LEAT_OK;
     chunk->read = NULL;

@@ -61,12 +61,11 @@ struct leat__data_reader {
 
 /* With their buffers: a chunk may be needed first long after the others. */
 static int create_chunks(leat__data_reader *data_reader, leat__chunk_list *list,
-                         int chunk_size, int n, size_t most)
+                         int chunk_size, int n, size_t bytes, size_t most)
 {
     const leat__chunk_source_options *source = &data_reader->options.source;
-    return leat__chunk_list_create(
-        list, n, chunk_size, source->draws, source->buffers,
-        leat__previews_buffer(&data_reader->previews), most);
+    return leat__chunk_list_create(list, n, chunk_size, source->draws,
+                                   source->buffers, bytes, most);
 }
 
 /* With all chunks of the thread's in the free one. */
@@ -312,11 +311,12 @@ int leat__data_reader_start(leat__data_reader *data_reader,
     int status = LEAT_OK;
     if (!data_reader->options.threaded)
         status = create_chunks(data_reader, &data_reader->own, chunks->size,
-                               chunks->takers, LEAT__CHUNK_BUFFERS);
+                               chunks->takers, chunks->sample_buffer,
+                               LEAT__CHUNK_BUFFERS);
     if (!status && has_thread(data_reader))
-        status =
-            create_chunks(data_reader, &data_reader->ahead, chunks->ahead_size,
-                          chunks->ahead, chunks->ahead_buffers);
+        status = create_chunks(data_reader, &data_reader->ahead,
+                               chunks->ahead_size, chunks->ahead,
+                               chunks->sample_buffer, chunks->ahead_buffers);
     if (!status && has_thread(data_reader))
         status = create_queues(data_reader);
     pthread_mutex_lock(&data_reader->lock);

@@ -67,6 +67,7 @@ typedef struct leat__data_reader_chunks {
     int takers;           /* one chunk each */
     int ahead_size;       /* of a chunk that the thread fills */
     int ahead;            /* how many it has; at least 1 */
+    size_t sample_buffer; /* bytes of a sample's that are taken at once */
     size_t ahead_buffers; /* bytes of its samples' at which it ends early */
 } leat__data_reader_chunks;
 

@@ -388,6 +388,7 @@ static int start_prefetcher(leat_data_layer_group *group,
                                : leat__autotune_chunk_size(&load, false),
         .ahead_size = is_batch ? spec->batch_size
                                : leat__autotune_chunk_size(&load, true),
+        .sample_buffer = sample->buffer_size,
         .ahead_bytes =
             sample->buffer_size * (is_batch ? (size_t)spec->batch_size : 1),
         .owner = group,

@@ -367,6 +367,7 @@ static int start_threads(leat__prefetcher *prefetcher)
         .size = options->chunk_size,
         .takers = takers,
         .ahead_size = size,
+        .sample_buffer = options->sample_buffer,
     };
     chunks.ahead = leat__autotune_chunks_ahead(&ahead, &chunks.ahead_buffers);
     int status = leat__data_reader_start(options->worker.reader, &chunks);

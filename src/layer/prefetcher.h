@@ -13,13 +13,14 @@ typedef struct leat__prefetcher_options {
     leat_device *const *device; /* borrowed; one for each caller */
     int devices;
     int workers;
-    bool at_start;       /* no record comes before the first one */
-    bool decodes;        /* samples are encoded images: names the stage */
-    bool may_time_waits; /* workers have cores besides the caller's */
-    int chunk_size;      /* samples in a chunk that a worker reads */
-    int ahead_size;      /* and in one that the reader's thread reads ahead */
-    size_t ahead_bytes;  /* of buffers that such a chunk takes at least */
-    const void *owner;   /* of the workers' threads: leat__thread */
+    bool at_start;        /* no record comes before the first one */
+    bool decodes;         /* samples are encoded images: names the stage */
+    bool may_time_waits;  /* workers have cores besides the caller's */
+    int chunk_size;       /* samples in a chunk that a worker reads */
+    int ahead_size;       /* and in one that the reader's thread reads ahead */
+    size_t sample_buffer; /* bytes of the first good sample's buffer */
+    size_t ahead_bytes;   /* of buffers that such a chunk takes at least */
+    const void *owner;    /* of the workers' threads: leat__thread */
 } leat__prefetcher_options;
 
 /*

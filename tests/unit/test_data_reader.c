@@ -30,6 +30,9 @@ static leat__data_reader *open_reader(scripted_source *source,
     return reader;
 }
 
+/* More than a sample takes. */
+enum { SAMPLE_BUFFER = 4096 };
+
 /* Chunks for so many takers, and as many for a thread. */
 static int start_reader(leat__data_reader *reader, int takers)
 {
@@ -37,6 +40,7 @@ static int start_reader(leat__data_reader *reader, int takers)
                                              .takers = takers,
                                              .ahead_size = CHUNK_SIZE - 1,
                                              .ahead = takers + 1,
+                                             .sample_buffer = SAMPLE_BUFFER,
                                              .ahead_buffers =
                                                  LEAT__CHUNK_BUFFERS};
     return leat__data_reader_start(reader, &chunks);

@@ -487,6 +487,97 @@ START_TEST(many_batches_ahead_hold_no_more_long_records)
 }
 END_TEST
 
+/* Every 101st sample has a mebibyte, of which its field is little. */
+static int rare_next(void *pass, leat_sample *sample)
+{
+    static const int64_t shape[] = {3, 1, 1};
+    (void)pass;
+    size_t bytes = script.next % 101 < 100 ? 3 : 1 << 20;
+    unsigned char *pixels = leat_sample_take(sample, bytes);
+    if (!pixels)
+        return LEAT_ENOMEM;
+    memset(pixels, script.next++ % 251, 3);
+    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
+}
+
+/* A rare record leaves its buffer at another place of a chunk each time. */
+START_TEST(rare_long_records_leave_no_buffers)
+{
+    static const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = &field,
+                                             .nfields = 1,
+                                             .open = script_open,
+                                             .next = rare_next,
+                                             .reset = script_reset};
+    enum { MANY = 256, BATCHES = 500, AHEAD = 64 };
+    leat_pipeline *records;
+    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+                     LEAT_OK);
+    options.batch_size = MANY;
+    options.prefetch = AHEAD;
+    options.max_memory = 16 << 20;
+    options.host_allocator = &counting;
+    options.reader_thread = LEAT_READER_ON;
+    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    for (int i = 0; i < BATCHES; i++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
+        for (int j = 0; j < MANY; j++)
+            ck_assert_float_eq(data[3 * j], (float)((i * MANY + j) % 251));
+    }
+    ck_assert_int_le(atomic_load(&most_given), (2 * AHEAD) << 20);
+    leat_pipeline_unref(records);
+}
+END_TEST
+
+/* The first record is bad, and has 8 MiB. */
+static int long_first_next(void *pass, leat_sample *sample)
+{
+    static const int64_t shape[] = {3, 1, 1};
+    (void)pass;
+    bool is_bad = script.next++ == 0;
+    unsigned char *pixels = leat_sample_take(sample, is_bad ? 8 << 20 : 3);
+    if (!pixels)
+        return LEAT_ENOMEM;
+    if (is_bad)
+        return LEAT_EDATA;
+    memset(pixels, 1, 3);
+    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
+}
+
+START_TEST(a_bad_first_record_is_no_measure_of_buffers)
+{
+    static const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = &field,
+                                             .nfields = 1,
+                                             .open = script_open,
+                                             .next = long_first_next,
+                                             .reset = script_reset};
+    leat_pipeline *records;
+    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+                     LEAT_OK);
+    options.prefetch = 64;
+    options.max_memory = 16 << 20;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    options.host_allocator = &counting;
+    options.reader_thread = LEAT_READER_ON;
+    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    ck_assert_int_le(atomic_load(&most_given), 16 << 20);
+    leat_pipeline_unref(records);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("max_memory");
@@ -508,5 +599,7 @@ int main(void)
     tcase_add_loop_test(tcase, long_records_of_small_tops_end_a_chunk, 0, 2);
     tcase_add_loop_test(tcase, many_batches_ahead_hold_no_more_long_records, 0,
                         3);
+    tcase_add_test(tcase, rare_long_records_leave_no_buffers);
+    tcase_add_test(tcase, a_bad_first_record_is_no_measure_of_buffers);
     return suite_run(suite);
 }

@@ -116,13 +116,3 @@ int leat__previews_batch(const leat__previews *previews,
             (*out)[chunk->bad.item[i].sample] = NULL;
     return LEAT_OK;
 }
-
-size_t leat__previews_buffer(const leat__previews *previews)
-{
-    size_t most = 0;
-    for (int i = 0; i < previews->list.n; i++) {
-        const leat_sample *sample = previews->list.chunk[i]->sample[0];
-        most = sample->buffer_size > most ? sample->buffer_size : most;
-    }
-    return most;
-}

@@ -33,9 +33,6 @@ int leat__previews_next(leat__previews *previews, leat__chunk_source *source,
 int leat__previews_batch(const leat__previews *previews,
                          const leat_sample ***out, int *n);
 
-/* The largest buffer that a previewed sample needed. */
-size_t leat__previews_buffer(const leat__previews *previews);
-
 /* The next chunk that was not taken; false: there is none. */
 static inline bool leat__previews_take(leat__previews *previews,
                                        leat__chunk **out)
