@@ -253,10 +253,9 @@ static int record_stream_restore(leat_reader *reader, leat_token *token)
         return status;
     if (memcmp(identity, stream->identity, sizeof(identity)) != 0)
         return leat_error(LEAT_EINVAL,
-                          "%s: the %d files have not the number and sizes of "
-                          "those that the token is of, which were %llu",
-                          stream->list.path[0], stream->list.n,
-                          (unsigned long long)identity[0]);
+                          "%s: the token is of another number of files than "
+                          "%d, or of files of other sizes",
+                          stream->list.path[0], stream->list.n);
     return leat__stream_cursor_rewind(&stream->cursor);
 }
 

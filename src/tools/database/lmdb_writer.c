@@ -290,23 +290,23 @@ int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
     return LEAT_OK;
 }
 
-/* What is published has to be the file that was written, not what somebody else
-   has put in its place. */
-static int check_written(struct lmdb_writer *writer)
+/* Whether the file that is written still has its name: somebody else may have
+ * moved, replaced or removed it. */
+static bool is_in_place(const struct lmdb_writer *writer)
 {
     struct stat written, found;
     mdb_filehandle_t fd;
-    int code = mdb_env_get_fd(writer->env, &fd);
-    if (!code &&
-        (fstat(fd, &written) ||
-         fstatat(writer->staging.fd, STAGED_DATA, &found, AT_SYMLINK_NOFOLLOW)))
-        code = errno;
-    if (code && code != ENOENT)
-        return database_error(writer, code);
-    if (!code && written.st_dev == found.st_dev &&
-        written.st_ino == found.st_ino)
+    return !mdb_env_get_fd(writer->env, &fd) && !fstat(fd, &written) &&
+           !fstatat(writer->staging.fd, STAGED_DATA, &found,
+                    AT_SYMLINK_NOFOLLOW) &&
+           written.st_dev == found.st_dev && written.st_ino == found.st_ino;
+}
+
+/* What is published is what has the name. */
+static int check_place(const struct lmdb_writer *writer)
+{
+    if (is_in_place(writer))
         return LEAT_OK;
-    writer->committed = 0; /* none is kept */
     return leat_error(LEAT_EIO,
                       "%s/data.mdb: somebody else has moved, replaced or "
                       "removed it meanwhile",
@@ -323,7 +323,7 @@ int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result)
         if (code)
             status = database_error(writer, code);
         if (!status)
-            status = check_written(writer);
+            status = check_place(writer);
         if (status)
             return status;
         mdb_env_close(writer->env);
@@ -340,7 +340,8 @@ int64_t lmdb_writer_keep(struct lmdb_writer *writer)
     if (!writer->durable)
         return 0;
     commit(writer); /* What fails is not committed. */
-    writer->records = writer->committed;
+    bool is_lost = writer->env && !is_in_place(writer);
+    writer->records = is_lost ? 0 : writer->committed;
     writer->keep = writer->records > 0;
     return writer->records;
 }
