@@ -116,19 +116,44 @@ void leat__thread_join(leat__thread *thread)
     thread->running = false;
 }
 
+/*
+ * The calling thread's stack; false: unknown. Of the first thread glibc looks
+ * it up in /proc/self/maps, so it is kept while the limit stays the same.
+ */
+static bool find_stack(uintptr_t *bottom, size_t *bytes)
+{
+    static _Thread_local struct {
+        rlim_t limit;
+        void *bottom;
+        size_t bytes; /* 0: none is known */
+    } known;
+    struct rlimit now;
+    pthread_attr_t attributes;
+    if (getrlimit(RLIMIT_STACK, &now))
+        return false;
+    if (!known.bytes || known.limit != now.rlim_cur) {
+        known.bytes = 0;
+        if (pthread_getattr_np(pthread_self(), &attributes))
+            return false;
+        int code =
+            pthread_attr_getstack(&attributes, &known.bottom, &known.bytes);
+        pthread_attr_destroy(&attributes);
+        if (code)
+            return false;
+        known.limit = now.rlim_cur;
+    }
+    *bottom = (uintptr_t)known.bottom;
+    *bytes = known.bytes;
+    return true;
+}
+
 int leat__thread_check_stack(const char *who, size_t needed)
 {
-    pthread_attr_t attributes;
-    void *lowest;
+    uintptr_t bottom;
     size_t bytes;
-    if (pthread_getattr_np(pthread_self(), &attributes))
-        return LEAT_OK;
-    int code = pthread_attr_getstack(&attributes, &lowest, &bytes);
-    pthread_attr_destroy(&attributes);
-    uintptr_t bottom = (uintptr_t)lowest;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    if (code || here < bottom || here - bottom > bytes ||
-        here - bottom >= needed)
+    if (!find_stack(&bottom, &bytes) || here < bottom ||
+        here - bottom > bytes || here - bottom >= needed)
         return LEAT_OK;
     return leat_error(LEAT_ELIMIT,
                       "%s: the calling thread has %zu KiB of stack left, "
