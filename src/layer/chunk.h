@@ -99,8 +99,9 @@ size_t leat__chunk_buffers(const leat__chunk *chunk, int first);
 void leat__chunk_clear(leat__chunk *chunk, int first, int n);
 
 /*
- * Clears all samples after use. Their worker does it, not the thread that fills
- * the chunk next: that one holds the lock that the others wait for.
+ * Clears all samples after use, and frees buffers of a full chunk that held
+ * little. Their worker does it, not the thread that fills the chunk next: that
+ * one holds the lock that the others wait for.
  */
 void leat__chunk_recycle(leat__chunk *chunk);
 
