@@ -114,7 +114,8 @@ typedef struct leat_sample {
     int nfields;          /* filled elements of field */
     int stable;           /* 1: see above */
     int deferred;         /* 1: leat_reader_materialize completes it */
-    int idle;             /* clears since a large buffer was in full use */
+    int idle;             /* clears since a large buffer was in full use; -1: a
+                             reader knows the buffer by its address */
     uint64_t route;       /* of a deferred sample: leat/ext/reader.h */
     leat_locator locator; /* likewise */
     leat_position at;     /* where a map that chooses by it gave the sample;
@@ -170,10 +171,12 @@ LEAT_API void leat_sample_swap(leat_sample *a, leat_sample *b);
 
 /**
  * Gives the caller a sample that the reader held in `from`: exchanges the two,
- * as leat_sample_swap does; or, where `to` has fields of another reader,
- * appends those of `from`, copied unless they are stable. A sample moved to
- * itself stays as it is. Errors: LEAT_EINVAL for more fields than a sample can
- * have, LEAT_ENOMEM. Thread safety: one caller for both.
+ * as leat_sample_swap does, but a buffer of the caller's that is large for the
+ * contents stays the caller's, and they are copied into it; or, where `to` has
+ * fields of another reader, appends those of `from`, copied unless they are
+ * stable. A sample moved to itself stays as it is. Errors: LEAT_EINVAL for more
+ * fields than a sample can have, LEAT_ENOMEM. Thread safety: one caller for
+ * both.
  */
 LEAT_API int leat_sample_move(leat_sample *to, leat_sample *from);
 

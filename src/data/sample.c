@@ -118,37 +118,6 @@ static int copy_view(leat_sample *to, const void **data, size_t bytes)
     return LEAT_OK;
 }
 
-int leat_sample_move(leat_sample *to, leat_sample *from)
-{
-    if (to == from)
-        return LEAT_OK;
-    if (to->nfields == 0) {
-        leat_sample_swap(to, from);
-        return LEAT_OK;
-    }
-    if (to->nfields + from->nfields > LEAT_MAX_FIELDS)
-        return leat_error(LEAT_EINVAL,
-                          "a sample has %d fields, and %d are added: expected "
-                          "at most %d in sum",
-                          to->nfields, from->nfields, LEAT_MAX_FIELDS);
-    int status = LEAT_OK;
-    for (int i = 0; i < from->nfields && !status; i++) {
-        leat_field *field = &to->field[to->nfields];
-        *field = from->field[i];
-        if (!leat__sample_lasts(from, field->data))
-            status = copy_view(to, &field->data, field->bytes);
-        to->nfields += !status;
-    }
-    to->stable &= from->stable;
-    to->from.source = from->from.source;
-    to->from.record = from->from.record;
-    to->from.key = from->from.key;
-    to->from.key_size = from->from.key_size;
-    if (!leat__sample_lasts(from, from->from.key) && !status)
-        status = copy_view(to, &to->from.key, to->from.key_size);
-    return status;
-}
-
 /* Checks the shape; `*bytes` is the size of its elements. Errors: LEAT_EINVAL.
  */
 static int measure_shape(leat_dtype dtype, int ndim, const int64_t shape[],
@@ -225,20 +194,27 @@ static size_t aligned(size_t bytes)
     return bytes > SIZE_MAX - more ? 0 : (bytes + more) & ~more;
 }
 
+/* Points the views into the buffer to the same places in another. */
+static void move_views(leat_sample *sample, char *to)
+{
+    view views[LEAT_MAX_FIELDS + 1];
+    int n = list_views(sample, views);
+    for (int i = 0; i < n; i++)
+        if (is_in_buffer(sample, &views[i]))
+            *views[i].data =
+                to + ((const char *)*views[i].data - (char *)sample->buffer);
+}
+
 /* Moves to a buffer of `bytes`, and the views into the old one along. */
 static int move(leat_sample *sample, size_t bytes)
 {
-    view views[LEAT_MAX_FIELDS + 1];
     char *buffer = leat__alloc_from(sample->allocator, bytes, LEAT__ALIGNMENT);
     if (!buffer)
         return LEAT_ENOMEM;
     char *old = sample->buffer;
     if (sample->taken)
         memcpy(buffer, old, sample->taken);
-    int n = list_views(sample, views);
-    for (int i = 0; i < n; i++)
-        if (is_in_buffer(sample, &views[i]))
-            *views[i].data = buffer + ((const char *)*views[i].data - old);
+    move_views(sample, buffer);
     leat__free_to(sample->allocator, old, sample->buffer_size, LEAT__ALIGNMENT);
     sample->buffer = buffer;
     sample->buffer_size = bytes;
@@ -252,6 +228,82 @@ int leat__sample_reserve(leat_sample *sample, size_t bytes)
     /* Growing by half lets varying sizes settle early. */
     size_t half = bytes < SIZE_MAX / 2 ? sample->buffer_size / 2 : 0;
     return move(sample, bytes + half);
+}
+
+/* Exchanges the buffers of two samples, each with its contents in the other. */
+static void swap_buffers(leat_sample *a, leat_sample *b)
+{
+    const leat_sample kept = {.buffer = a->buffer,
+                              .buffer_size = a->buffer_size,
+                              .allocator = a->allocator,
+                              .idle = a->idle};
+    move_views(a, b->buffer);
+    move_views(b, a->buffer);
+    a->buffer = b->buffer;
+    a->buffer_size = b->buffer_size;
+    a->allocator = b->allocator;
+    a->idle = b->idle;
+    b->buffer = kept.buffer;
+    b->buffer_size = kept.buffer_size;
+    b->allocator = kept.allocator;
+    b->idle = kept.idle;
+}
+
+/* Whether a buffer is large for both contents. */
+static bool is_roomy(const leat_sample *sample, const leat_sample *other)
+{
+    enum { ROOMY = 64 << 10, SHARE = 8 };
+    size_t part = sample->buffer_size / SHARE;
+    return sample->buffer_size > ROOMY && sample->taken < part &&
+           other->taken < part && sample->idle >= 0 && other->idle >= 0;
+}
+
+void leat__sample_exchange(leat_sample *held, leat_sample *callers)
+{
+    leat_sample_swap(held, callers);
+    if (!is_roomy(held, callers) ||
+        (held->taken > callers->buffer_size && move(callers, held->taken)))
+        return;
+    char *large = held->buffer, *small = callers->buffer;
+    char *aside = large + held->buffer_size - callers->taken;
+    if (callers->taken)
+        memcpy(aside, small, callers->taken);
+    if (held->taken)
+        memcpy(small, large, held->taken);
+    if (callers->taken)
+        memmove(large, aside, callers->taken);
+    swap_buffers(held, callers);
+}
+
+int leat_sample_move(leat_sample *to, leat_sample *from)
+{
+    if (to == from)
+        return LEAT_OK;
+    if (to->nfields == 0) {
+        leat__sample_exchange(from, to);
+        return LEAT_OK;
+    }
+    if (to->nfields + from->nfields > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL,
+                          "a sample has %d fields, and %d are added: expected "
+                          "at most %d in sum",
+                          to->nfields, from->nfields, LEAT_MAX_FIELDS);
+    int status = LEAT_OK;
+    for (int i = 0; i < from->nfields && !status; i++) {
+        leat_field *field = &to->field[to->nfields];
+        *field = from->field[i];
+        if (!leat__sample_lasts(from, field->data))
+            status = copy_view(to, &field->data, field->bytes);
+        to->nfields += !status;
+    }
+    to->stable &= from->stable;
+    to->from.source = from->from.source;
+    to->from.record = from->from.record;
+    to->from.key = from->from.key;
+    to->from.key_size = from->from.key_size;
+    if (!leat__sample_lasts(from, from->from.key) && !status)
+        status = copy_view(to, &to->from.key, to->from.key_size);
+    return status;
 }
 
 void *leat_sample_take(leat_sample *sample, size_t bytes)

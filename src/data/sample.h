@@ -56,6 +56,16 @@ void leat__sample_trim(leat_sample *sample);
  */
 void leat__sample_release(leat_sample *sample);
 
+/*
+ * leat_sample_swap of a sample that a reader holds for the caller's. A buffer
+ * that is large for the contents stays the caller's, who may have decoded into
+ * it: else that of each sample held would be so large at last.
+ */
+void leat__sample_exchange(leat_sample *held, leat_sample *callers);
+
+/* In place of `idle`: a reader knows the buffer by its address. */
+enum { LEAT__SAMPLE_BOUND = -1 };
+
 /* leat_sample_clear and leat_sample_take, inline for those called for each
  * sample of a layer. */
 static inline void leat__sample_clear(leat_sample *sample)
@@ -70,6 +80,7 @@ static inline void leat__sample_clear(leat_sample *sample)
     sample->taken = 0;
     sample->from.key = NULL;
     sample->from.key_size = 0;
+    sample->from.key_cut = 0;
 }
 
 /* Whether a view of the sample lives as long as its reader: a stable sample of

@@ -259,6 +259,7 @@ int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
     if (dropped)
         put_free(pool, dropped);
     group->buffer = sample->buffer;
+    sample->idle = LEAT__SAMPLE_BOUND;
     group->number = ++pool->bindings;
     list(pool, group);
     pthread_mutex_unlock(&pool->lock);

@@ -509,6 +509,121 @@ START_TEST(samples_that_grow_meet_the_limit_too)
 }
 END_TEST
 
+/* One in fifty of 1 MB, the others of 100 bytes. */
+static int give_rare_long(void *user, leat_sample *sample)
+{
+    int *given = user;
+    const int64_t size = ++*given % 50 == 49 ? 1000000 : 100;
+    void *bytes = leat_sample_take(sample, (size_t)size);
+    if (!bytes)
+        return LEAT_ENOMEM;
+    memset(bytes, 0, (size_t)size);
+    return leat_sample_set(sample, 0, LEAT_BYTES, 1, &size, bytes);
+}
+
+/* Two at a time are long, not a hundred. */
+START_TEST(rare_long_samples_leave_no_buffers)
+{
+    const leat_field_spec field = {
+        .name = "x", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .next = give_rare_long};
+    const leat_shuffle_options shuffle = {.size = sizeof(shuffle),
+                                          .buffer = 100};
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *rare, *shuffled;
+    leat_reader *reader;
+    leat_sample sample;
+    int given = 0;
+    leat_sample_init(&sample);
+    options.max_memory = 20000000;
+    ck_assert_int_eq(leat_pipeline_callback(&rare, &callbacks, &given),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_shuffle(&shuffled, rare, &shuffle), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(shuffled, &options, &reader),
+                     LEAT_OK);
+    for (int i = 0; i < 10000; i++)
+        ck_assert_msg(leat_reader_next(reader, &sample) == LEAT_OK, "%d: %s", i,
+                      leat_last_error());
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(shuffled);
+    leat_pipeline_unref(rare);
+}
+END_TEST
+
+static long allocated;
+
+static void *allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    allocated += (long)bytes;
+    return aligned_alloc(alignment,
+                         (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void give_free(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)alignment;
+    allocated -= memory ? (long)bytes : 0;
+    free(memory);
+}
+
+START_TEST(buffers_are_of_the_callers_allocator)
+{
+    const leat_allocator allocator = {
+        .size = sizeof(allocator), .alloc = allocate, .free = give_free};
+    leat_pipeline *pipeline =
+        order_parse("plain:sequential,1000,wide=1000 | shuffle:100,seed=7");
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    sample.allocator = options.allocator = &allocator;
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
+                     LEAT_OK);
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_ptr_eq(sample.allocator, &allocator);
+        ck_assert_int_gt(allocated, 100 * 1000);
+    }
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    ck_assert_int_eq(allocated, 0);
+}
+END_TEST
+
+/* What hands samples over by exchange, of which the caller decodes each. */
+static const char *const holders[] = {
+    "range:0,4000 | shuffle:100",
+    "range:0,4000 | prefetch:100",
+    "(range:0,2000) (range:0,2000) | merge:buffer=50",
+};
+enum { HOLDERS = sizeof(holders) / sizeof(holders[0]) };
+
+START_TEST(what_the_caller_adds_stays_with_it)
+{
+    leat_reader *reader = order_open(holders[_i]);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        ck_assert_int_eq(
+            leat_reader_seek(reader, (leat_position){epoch, 0}, NULL), LEAT_OK);
+        for (int i = 0; i < 4000; i++) {
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+            ck_assert_ptr_nonnull(leat_sample_take(&sample, 1000000));
+            ck_assert_int_lt(reader->ops->memory(reader), 2000000);
+        }
+    }
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* Of bounded samples; the marks of a stream, too. */
 START_TEST(nothing_is_allocated_in_the_steady_state)
 {
@@ -623,6 +738,9 @@ int main(void)
     tcase_add_test(all, samples_are_appended_below_a_join);
     tcase_add_test(all, what_it_holds_is_reported_and_has_a_limit);
     tcase_add_test(all, samples_that_grow_meet_the_limit_too);
+    tcase_add_test(all, rare_long_samples_leave_no_buffers);
+    tcase_add_test(all, buffers_are_of_the_callers_allocator);
+    tcase_add_loop_test(all, what_the_caller_adds_stays_with_it, 0, HOLDERS);
     tcase_add_loop_test(all, nothing_is_allocated_in_the_steady_state, 0,
                         KINDS - 1);
     tcase_add_test(all, filling_it_is_reported_every_ten_seconds);

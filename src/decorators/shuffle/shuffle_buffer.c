@@ -111,7 +111,8 @@ int leat__shuffle_make_slots(leat__shuffle_buffer *buffer)
     /* One at least, for a reader that counts none and gives some. */
     if (buffer->count >= 0 && buffer->count < size)
         size = buffer->count > 0 ? buffer->count : 1;
-    return leat__shuffle_slots_init(&buffer->slots, (int32_t)size, n);
+    return leat__shuffle_slots_init(&buffer->slots, (int32_t)size, n,
+                                    buffer->allocator);
 }
 
 int leat__shuffle_check_memory(leat__shuffle_buffer *buffer)
@@ -345,12 +346,13 @@ int leat__shuffle_buffer_open(const leat_open *open,
         return LEAT_ENOMEM;
     buffer->options = *options;
     buffer->max_memory = open->max_memory;
+    buffer->allocator = open->allocator;
     buffer->count = count;
     buffer->finds = finds;
     leat__shuffle_marks_init(&buffer->marks, options->size / 2);
     for (int i = 0; i < LEAT__SHUFFLE_AT_ONCE; i++) {
         leat_sample_init(&buffer->scratch[i]);
-        buffer->scratch[i].allocator = open->allocator;
+        buffer->scratch[i].allocator = buffer->allocator;
         buffer->into[i] = &buffer->scratch[i];
     }
     leat__shuffle_begin_epoch(buffer, 0);

@@ -34,13 +34,14 @@ enum { LEAT__SHUFFLE_AT_ONCE = 16 };
 typedef struct leat__shuffle_buffer {
     leat__decorator decorator;
     leat__shuffle_options options;
-    int64_t max_memory; /* 0: no limit */
-    int64_t count;      /* of the upstream reader; -1: unknown */
-    bool finds;         /* it goes to every index */
-    leat_position next; /* what is given next */
-    bool is_filled;     /* as far as there are inputs */
-    bool has_ended;     /* there are no more inputs than `taken` */
-    int64_t taken;      /* inputs of this epoch */
+    int64_t max_memory;              /* 0: no limit */
+    const leat_allocator *allocator; /* of samples, borrowed */
+    int64_t count;                   /* of the upstream reader; -1: unknown */
+    bool finds;                      /* it goes to every index */
+    leat_position next;              /* what is given next */
+    bool is_filled;                  /* as far as there are inputs */
+    bool has_ended;                  /* there are no more inputs than `taken` */
+    int64_t taken;                   /* inputs of this epoch */
     leat__shuffle_draws draws;
     leat__shuffle_slots slots;
     leat__shuffle_marks marks; /* of a stream that finds no index */

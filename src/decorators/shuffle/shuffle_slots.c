@@ -1,5 +1,6 @@
 #include "decorators/shuffle/shuffle_slots.h"
 #include "base/memory.h"
+#include "data/sample.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ static size_t stride_for(int nfields)
 }
 
 int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
-                             int nfields)
+                             int nfields, const leat_allocator *allocator)
 {
     size_t stride = stride_for(nfields);
     char *samples = leat__alloc_zero((size_t)size, stride);
@@ -31,7 +32,8 @@ int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
                                    .stride = stride,
                                    .nfields = nfields,
                                    .size = size,
-                                   .input = input};
+                                   .input = input,
+                                   .allocator = allocator};
     return LEAT_OK;
 }
 
@@ -69,6 +71,8 @@ static void clear_slot(leat__shuffle_slots *slots, int32_t i)
     leat_sample *sample = sample_at(slots, i);
     int64_t before = (int64_t)sample->buffer_size;
     leat_sample_clear(sample);
+    if (!sample->buffer)
+        sample->allocator = slots->allocator;
     slots->bytes += (int64_t)sample->buffer_size - before;
 }
 
@@ -89,12 +93,13 @@ void leat__shuffle_slots_open(leat__shuffle_slots *slots, int32_t n)
         slots->used = n;
 }
 
-/* leat_sample_swap touches only the fields that one of them has. */
+/* It touches only the fields that one of them has. */
 static void swap(leat__shuffle_slots *slots, int32_t i, leat_sample *sample)
 {
     leat_sample *slot = sample_at(slots, i);
-    slots->bytes += (int64_t)sample->buffer_size - (int64_t)slot->buffer_size;
-    leat_sample_swap(slot, sample);
+    int64_t before = (int64_t)slot->buffer_size;
+    leat__sample_exchange(slot, sample);
+    slots->bytes += (int64_t)slot->buffer_size - before;
 }
 
 int64_t leat__shuffle_slots_exchange(leat__shuffle_slots *slots, int32_t i,

@@ -22,11 +22,12 @@ typedef struct leat__shuffle_slots {
     int32_t nbad;   /* bad records among them */
     int64_t *input; /* of each its number among the inputs; ~: a bad record */
     int64_t bytes;  /* of the samples' buffers */
+    const leat_allocator *allocator; /* of the buffers, borrowed */
 } leat__shuffle_slots;
 
 /* Makes empty slots. Errors: LEAT_ENOMEM. */
 int leat__shuffle_slots_init(leat__shuffle_slots *slots, int32_t size,
-                             int nfields);
+                             int nfields, const leat_allocator *allocator);
 
 /* Makes room for `nfields` in each, which may be in use. Errors: LEAT_ENOMEM;
  * the slots are then as they were. */
