@@ -301,6 +301,7 @@ int leat_sample_move(leat_sample *to, leat_sample *from)
     to->from.record = from->from.record;
     to->from.key = from->from.key;
     to->from.key_size = from->from.key_size;
+    to->from.key_cut = from->from.key_cut;
     if (!leat__sample_lasts(from, from->from.key) && !status)
         status = copy_view(to, &to->from.key, to->from.key_size);
     return status;

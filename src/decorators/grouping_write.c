@@ -381,6 +381,7 @@ int leat__grouping_name(const leat_sample *sample, bool stays, leat_sample *out)
     out->from.record = from->record;
     out->from.key = key;
     out->from.key_size = key ? from->key_size : 0;
+    out->from.key_cut = key ? from->key_cut : 0;
     return LEAT_OK;
 }
 

@@ -93,10 +93,13 @@ START_TEST(a_bad_record_keeps_its_line_and_name)
 {
     size_t size;
     const leat__cache_item item = {.sample = &sample, .line = "it is bad"};
+    sample.from.key_cut = 20;
     void *entry = write_entry(&item, &size);
     ck_assert_int_eq(leat__cache_entry_view(entry, size, &again), LEAT_EDATA);
     ck_assert_str_eq(leat_last_error(), "it is bad");
     ck_assert_int_eq(again.from.record, 41);
+    ck_assert_uint_eq(again.from.key_size, 3);
+    ck_assert_uint_eq(again.from.key_cut, 20);
     ck_assert_int_eq(again.nfields, 0);
     leat__free(entry);
 }

@@ -71,7 +71,8 @@ START_TEST(a_cleared_sample_keeps_its_buffer_and_position)
                                     .key = first,
                                     .key_size = 4,
                                     .epoch = 2,
-                                    .position = 7};
+                                    .position = 7,
+                                    .key_cut = 8};
     leat_sample_clear(&sample);
     ck_assert_int_eq(sample.nfields, 0);
     ck_assert_int_eq(sample.stable, 1);
@@ -80,6 +81,7 @@ START_TEST(a_cleared_sample_keeps_its_buffer_and_position)
     ck_assert_uint_eq(sample.taken, 0);
     ck_assert_ptr_null(sample.from.key);
     ck_assert_uint_eq(sample.from.key_size, 0);
+    ck_assert_uint_eq(sample.from.key_cut, 0);
     ck_assert_int_eq(sample.from.epoch, 2);
     ck_assert_int_eq(sample.from.position, 7);
     ck_assert_uint_eq(sample.buffer_size, size);

@@ -17,7 +17,7 @@ typedef struct header {
     uint64_t bytes; /* of the entry */
     int64_t record;
     uint32_t nfields;
-    uint32_t has_key;
+    uint32_t has_key; /* 0: none; else 1 and the bytes that it lacks */
     span key;
     span source; /* these two with their NUL */
     span line;   /* 0 bytes: the sample is good */
@@ -61,7 +61,8 @@ static bool lay_out(const leat__cache_item *item, layout *all)
     header *head = &all->head;
     int n = item->line ? 0 : item->sample->nfields - item->first;
     *head = (header){.nfields = (uint32_t)n, .record = from->record};
-    head->has_key = from->key != NULL;
+    if (from->key)
+        head->has_key = from->key_cut + (from->key_cut < UINT32_MAX);
     uint64_t at = sizeof(header) + (uint64_t)n * sizeof(entry_field);
     bool fits =
         add_small(&head->source, &at,
@@ -179,6 +180,7 @@ int leat__cache_entry_view(const void *entry, size_t size, leat_sample *out)
     out->from.record = head.record;
     out->from.key = head.has_key ? bytes + head.key.offset : NULL;
     out->from.key_size = head.has_key ? head.key.bytes : 0;
+    out->from.key_cut = head.has_key ? head.has_key - 1 : 0;
     if (head.line.bytes > 0)
         return leat_error(LEAT_EDATA, "%s", bytes + head.line.offset);
     for (uint32_t i = 0; i < head.nfields && !status; i++)

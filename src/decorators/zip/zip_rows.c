@@ -136,6 +136,7 @@ static int prepend(leat_sample *to, leat_sample *from)
     to->from.record = from->from.record;
     to->from.key = from->from.key;
     to->from.key_size = from->from.key_size;
+    to->from.key_cut = from->from.key_cut;
     int status = copy_fields(to, from, 0, n);
     return status || leat__sample_lasts(from, to->from.key)
                ? status
