@@ -210,6 +210,8 @@ void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, bool collects)
     read_samples(chunk, reader, collects);
     leat__trace_end();
     chunk->read = NULL;
+    if (leat__chunk_buffers(chunk, 0) > chunk->most)
+        chunk->is_full = true;
     leat__bad_list_sort(&chunk->bad);
     leat__counter_add_exclusive(&chunk->bytes, leat__chunk_settle(chunk));
     int64_t now = leat__clock_now();

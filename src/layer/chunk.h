@@ -54,7 +54,7 @@ typedef struct leat__chunk {
     bool is_used;         /* samples may not be clear */
     bool is_queued;       /* goes through the reader thread's queues */
     size_t most;  /* that the samples' buffers may take before it ends early */
-    bool is_full; /* they took more when it was filled */
+    bool is_full; /* they took more when it was filled or read */
     /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */

@@ -535,6 +535,58 @@ START_TEST(rare_long_records_leave_no_buffers)
 }
 END_TEST
 
+/* Of every 101st number a mebibyte, of which the field is little. */
+static int map_rare(void *user, leat_sample *sample)
+{
+    static const int64_t shape[] = {3, 1, 1};
+    (void)user;
+    int64_t record = sample->from.record;
+    unsigned char *pixels =
+        leat_sample_take(sample, record % 101 < 100 ? 3 : 1 << 20);
+    if (!pixels)
+        return LEAT_ENOMEM;
+    memset(pixels, (int)(record % 251), 3);
+    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
+}
+
+/* What workers make, of deferred samples or by index. */
+START_TEST(rare_long_samples_of_workers_leave_no_buffers)
+{
+    static const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
+    static const leat_map_options map = {
+        .size = sizeof(map), .fields = &field, .nfields = 1};
+    enum { MANY = 256, BATCHES = 800, AHEAD = 64 };
+    leat_pipeline *numbers, *records;
+    ck_assert_int_eq(leat_pipeline_parse(&numbers, _i ? "range:100003 | shuffle"
+                                                      : "range:100003"),
+                     LEAT_OK);
+    ck_assert_int_eq(
+        leat_pipeline_map(&records, numbers, map_rare, NULL, 1, &map), LEAT_OK);
+    leat_pipeline_unref(numbers);
+    options.batch_size = MANY;
+    options.prefetch = AHEAD;
+    options.max_memory = 16 << 20;
+    options.host_allocator = &counting;
+    options.workers = 2;
+    options.random_seed = 1;
+    options.reader_thread = LEAT_READER_ON;
+    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    for (int i = 0; i < BATCHES; i++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
+        const leat_provenance *from = leat_data_layer_batch(layer)->from;
+        for (int j = 0; j < MANY; j++)
+            ck_assert_float_eq(data[3 * j], (float)(from[j].record % 251));
+    }
+    ck_assert_int_le(atomic_load(&most_given), (4 * AHEAD) << 20);
+    leat_pipeline_unref(records);
+}
+END_TEST
+
 /* The first record is bad, and has 8 MiB. */
 static int long_first_next(void *pass, leat_sample *sample)
 {
@@ -600,6 +652,8 @@ int main(void)
     tcase_add_loop_test(tcase, many_batches_ahead_hold_no_more_long_records, 0,
                         3);
     tcase_add_test(tcase, rare_long_records_leave_no_buffers);
+    tcase_add_loop_test(tcase, rare_long_samples_of_workers_leave_no_buffers, 0,
+                        2);
     tcase_add_test(tcase, a_bad_first_record_is_no_measure_of_buffers);
     return suite_run(suite);
 }
