@@ -224,6 +224,14 @@ static int check_group(leat__group_pool *pool, leat__group *group, int from,
         pool, from + n, group->held + n * (int64_t)sizeof(leat_sample));
 }
 
+void leat__group_pool_empty(const leat__group_pool *pool, leat_sample *sample)
+{
+    int64_t part = pool->max_memory / pool->room;
+    if (pool->max_memory > 0 && (int64_t)sample->buffer_size > part)
+        leat__sample_release(sample);
+    leat__sample_clear(sample);
+}
+
 int leat__group_clear(leat__group_pool *pool, leat__group *group, int from,
                       int n)
 {
@@ -237,7 +245,7 @@ int leat__group_clear(leat__group_pool *pool, leat__group *group, int from,
                 return LEAT_ENOMEM;
             group->sample[i]->allocator = pool->allocator;
         }
-        leat__sample_clear(group->sample[i]);
+        leat__group_pool_empty(pool, group->sample[i]);
     }
     return LEAT_OK;
 }

@@ -81,6 +81,13 @@ int64_t leat__group_pool_measure(leat__group_pool *pool,
 int leat__group_pool_check(const leat__group_pool *pool, int n, int64_t bytes);
 
 /*
+ * Clears a sample of a group. With max_memory a buffer of more than a sample's
+ * part of it that held little is freed: a rare long sample would leave one at
+ * its place, which later groups count.
+ */
+void leat__group_pool_empty(const leat__group_pool *pool, leat_sample *sample);
+
+/*
  * Samples `from` to `from` + n - 1 of the group, cleared. Errors: LEAT_ENOMEM;
  * LEAT_ELIMIT for a group that becomes larger than max_memory.
  */

@@ -155,6 +155,16 @@ static int set_anchors(window_reader *window)
     return status ? status : set_anchor(window, &window->newer);
 }
 
+static void count_bytes(window_reader *window, held_sample *one)
+{
+    leat__group_pool *pool = &window->grouper.pool;
+    int64_t bytes = (int64_t)(sizeof(*one) - sizeof(one->sample)) +
+                    leat__group_pool_measure(pool, &one->sample);
+    atomic_fetch_add_explicit(&pool->bytes, bytes - one->bytes,
+                              memory_order_relaxed);
+    one->bytes = bytes;
+}
+
 /* Slots `nheld` to `nheld` + n - 1, cleared, for a call. Errors: LEAT_ENOMEM,
  * LEAT_ELIMIT. */
 static int clear_slots(window_reader *window, int n)
@@ -177,7 +187,8 @@ static int clear_slots(window_reader *window, int n)
         }
         (*slot)->is_bad = false;
         window->member[i] = &(*slot)->sample;
-        leat_sample_clear(window->member[i]);
+        leat__group_pool_empty(pool, window->member[i]);
+        count_bytes(window, *slot);
     }
     return LEAT_OK;
 }
@@ -193,16 +204,6 @@ static int note_bad(held_sample *one)
     memcpy(one->line, line, sizeof(line));
     one->is_bad = true;
     return LEAT_OK;
-}
-
-static void count_bytes(window_reader *window, held_sample *one)
-{
-    leat__group_pool *pool = &window->grouper.pool;
-    int64_t bytes = (int64_t)(sizeof(*one) - sizeof(one->sample)) +
-                    leat__group_pool_measure(pool, &one->sample);
-    atomic_fetch_add_explicit(&pool->bytes, bytes - one->bytes,
-                              memory_order_relaxed);
-    one->bytes = bytes;
 }
 
 static int complete(window_reader *window, held_sample *one)

@@ -578,6 +578,43 @@ START_TEST(dropped_batches_are_found_again)
 }
 END_TEST
 
+/* One in 49 takes 1 MB beside its number. */
+static int give_rare_long(void *user, leat_sample *one)
+{
+    int64_t *given = user;
+    int64_t *number =
+        leat_sample_take(one, ++*given % 49 == 48 ? 1000000 : sizeof(*number));
+    if (!number)
+        return LEAT_ENOMEM;
+    *number = *given;
+    return leat_sample_set(one, 0, LEAT_INT64, 0, NULL, number);
+}
+
+/* One or two of a group are long, not each that ever was. */
+START_TEST(rare_long_samples_leave_no_buffers)
+{
+    static const char *const texts[] = {"batch:25", "window:25,20"};
+    const leat_field_spec field = {.name = "x", .dtype = LEAT_INT64};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .next = give_rare_long};
+    const leat_open_options options = {.size = sizeof(options),
+                                       .max_memory = 10000000};
+    leat_pipeline *rare, *grouped;
+    int64_t given = 0;
+    ck_assert_int_eq(leat_pipeline_callback(&rare, &callbacks, &given),
+                     LEAT_OK);
+    grouped = decorator_chain_make(texts[_i], rare);
+    ck_assert_int_eq(leat_pipeline_open_with(grouped, &options, &reader),
+                     LEAT_OK);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_msg(leat_reader_next(reader, &sample) == LEAT_OK,
+                      "%s, %d: %s", texts[_i], i, leat_last_error());
+    leat_pipeline_unref(grouped);
+}
+END_TEST
+
 START_TEST(nothing_is_allocated_in_the_steady_state)
 {
     static const char *const texts[] = {"batch:4,pad=0",
@@ -755,6 +792,7 @@ int main(void)
                         3);
     tcase_add_test(tcase, dropped_batches_are_found_again);
     tcase_add_test(tcase, a_batch_beyond_the_last_position_is_refused);
+    tcase_add_loop_test(tcase, rare_long_samples_leave_no_buffers, 0, 2);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 6);
     tcase_add_loop_test(
         tcase, a_batch_far_larger_than_the_data_takes_no_memory_for_it, 0, 2);
