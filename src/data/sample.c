@@ -171,10 +171,12 @@ typedef struct view {
     size_t bytes;
 } view;
 
+/* A sample that could not be read has any number of fields: none count. */
 static int list_views(leat_sample *sample, view out[LEAT_MAX_FIELDS + 1])
 {
     int n = 0;
-    for (int i = 0; i < sample->nfields; i++)
+    int nfields = sample->nfields <= LEAT_MAX_FIELDS ? sample->nfields : 0;
+    for (int i = 0; i < nfields; i++)
         out[n++] = (view){&sample->field[i].data, sample->field[i].bytes};
     if (sample->from.key)
         out[n++] = (view){&sample->from.key, sample->from.key_size};

@@ -288,6 +288,119 @@ START_TEST(a_sample_that_is_moved_to_itself_stays)
 }
 END_TEST
 
+static const int64_t three = 3, four = 4;
+
+/* Contents: a field and a key in the buffer, and a field elsewhere. */
+static void fill_small(leat_sample *one, const char *field, const char *key)
+{
+    char *bytes = leat_sample_take(one, 128);
+    ck_assert_ptr_nonnull(bytes);
+    char *name = bytes + 64;
+    memcpy(bytes, field, 4);
+    memcpy(name, key, 4);
+    one->from.key = name;
+    one->from.key_size = 4;
+    ck_assert_int_eq(leat_sample_set(one, 0, LEAT_BYTES, 1, &four, bytes),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_sample_set(one, 1, LEAT_BYTES, 1, &three, "far"),
+                     LEAT_OK);
+}
+
+static void check_small(const leat_sample *one, const char *field,
+                        const char *key)
+{
+    ck_assert_int_eq(one->nfields, 2);
+    ck_assert_str_eq(one->field[0].data, field);
+    ck_assert_str_eq(one->field[1].data, "far");
+    ck_assert_str_eq(one->from.key, key);
+    ck_assert_ptr_eq(one->field[0].data, one->buffer);
+    ck_assert_uint_eq(one->taken, 128);
+}
+
+enum { LARGE = 1 << 20 };
+
+START_TEST(a_large_buffer_stays_with_whom_a_small_sample_is_moved_to)
+{
+    leat_sample held;
+    leat_sample_init(&held);
+    fill_small(&held, "abc", "key");
+    const void *small = held.buffer;
+    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
+    leat_sample_clear(&sample);
+    const void *large = sample.buffer;
+    int64_t before = leat__alloc_count();
+    ck_assert_int_eq(leat_sample_move(&sample, &held), LEAT_OK);
+    ck_assert_int_eq(leat__alloc_count(), before);
+    ck_assert_ptr_eq(sample.buffer, large);
+    ck_assert_ptr_eq(held.buffer, small);
+    check_small(&sample, "abc", "key");
+    ck_assert_int_eq(held.nfields, 0);
+    leat_sample_finish(&held);
+}
+END_TEST
+
+START_TEST(a_large_buffer_stays_where_small_samples_are_exchanged)
+{
+    leat_sample held;
+    leat_sample_init(&held);
+    if (_i)
+        fill_small(&held, "abc", "key");
+    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
+    leat_sample_clear(&sample);
+    const void *large = sample.buffer;
+    fill_small(&sample, "xyz", "yek");
+    /* A buffer that is not there, or too small for the other's contents. */
+    if (_i == 2)
+        ck_assert_ptr_nonnull(leat_sample_take(&sample, 5000));
+    leat__sample_exchange(&held, &sample);
+    ck_assert_ptr_eq(sample.buffer, large);
+    ck_assert_uint_lt(held.buffer_size, 10000);
+    if (_i)
+        check_small(&sample, "abc", "key");
+    if (_i == 2)
+        held.taken -= 5056;
+    check_small(&held, "xyz", "yek");
+    leat_sample_finish(&held);
+}
+END_TEST
+
+/* As a group's is, which another sample's would else be taken for. */
+START_TEST(a_buffer_that_a_reader_knows_goes_along)
+{
+    leat_sample held;
+    leat_sample_init(&held);
+    fill_small(&held, "abc", "key");
+    const void *small = held.buffer;
+    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
+    leat_sample_clear(&sample);
+    const void *large = sample.buffer;
+    (_i ? &held : &sample)->idle = LEAT__SAMPLE_BOUND;
+    leat__sample_exchange(&held, &sample);
+    ck_assert_ptr_eq(sample.buffer, small);
+    ck_assert_ptr_eq(held.buffer, large);
+    check_small(&sample, "abc", "key");
+    leat_sample_finish(&held);
+}
+END_TEST
+
+START_TEST(an_exchange_that_memory_is_short_for_is_a_swap)
+{
+    leat_sample held;
+    leat_sample_init(&held);
+    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
+    leat_sample_clear(&sample);
+    const void *large = sample.buffer;
+    fill_small(&sample, "xyz", "yek");
+    leat__alloc_fail_at(0);
+    leat__sample_exchange(&held, &sample);
+    leat__alloc_fail_at(-1);
+    ck_assert_ptr_eq(held.buffer, large);
+    check_small(&held, "xyz", "yek");
+    ck_assert_int_eq(sample.nfields, 0);
+    leat_sample_finish(&held);
+}
+END_TEST
+
 /* Of a record that could not be read only the provenance counts. */
 START_TEST(a_sample_of_any_number_of_fields_is_swapped)
 {
@@ -476,6 +589,12 @@ int main(void)
     tcase_add_test(tcase, views_of_no_bytes_take_nothing);
     tcase_add_test(tcase, swapped_samples_exchange_all_but_their_positions);
     tcase_add_test(tcase, a_sample_that_is_moved_to_itself_stays);
+    tcase_add_test(tcase,
+                   a_large_buffer_stays_with_whom_a_small_sample_is_moved_to);
+    tcase_add_loop_test(
+        tcase, a_large_buffer_stays_where_small_samples_are_exchanged, 0, 3);
+    tcase_add_loop_test(tcase, a_buffer_that_a_reader_knows_goes_along, 0, 2);
+    tcase_add_test(tcase, an_exchange_that_memory_is_short_for_is_a_swap);
     tcase_add_test(tcase, a_sample_of_any_number_of_fields_is_swapped);
     tcase_add_test(tcase, swapped_buffers_keep_their_allocators);
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
