@@ -190,13 +190,13 @@ tidy() {
         clang-tidy -p "$out/tidy" --quiet --warnings-as-errors='*' "${depth[@]}"
 }
 
-# Files that CI looks at: a third, and those that the last commit changed.
+# Files that CI looks at: a third, and those that the last twenty commits changed.
 of_turn() {
     local part number=0 file turn=() changed
     for part in 0 1 2; do
         ! scripts/turn.sh $part || turn[part]=yes
     done
-    changed=$'\n'$(git diff --name-only HEAD~1 2>/dev/null)$'\n'
+    changed=$'\n'$(git log -20 --format= --name-only 2>/dev/null)$'\n'
     for file; do
         [ -z "${turn[number++ % 3]-}" ] && [[ $changed != *$'\n'$file$'\n'* ]] ||
             printf '%s\n' "$file"

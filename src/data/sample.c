@@ -197,7 +197,7 @@ static size_t aligned(size_t bytes)
 }
 
 /* Points the views into the buffer to the same places in another. */
-static void move_views(leat_sample *sample, char *to)
+static void move_views(leat_sample *sample, const char *to)
 {
     view views[LEAT_MAX_FIELDS + 1];
     int n = list_views(sample, views);
