@@ -405,55 +405,105 @@ START_TEST(records_that_setup_passes_over_count)
 }
 END_TEST
 
-/* From number `larger` on samples have a mebibyte; their field is little of it.
- */
-static int long_next(void *pass, leat_sample *sample)
+/* Sets a field of three bytes at the beginning of so many. */
+static int set_pixels(leat_sample *sample, size_t bytes, int64_t number)
 {
     static const int64_t shape[] = {3, 1, 1};
-    (void)pass;
-    size_t bytes = script.next < script.larger ? 3 : 1 << 20;
     unsigned char *pixels = leat_sample_take(sample, bytes);
     if (!pixels)
         return LEAT_ENOMEM;
-    memset(pixels, script.next++ % 251, 3);
+    memset(pixels, (int)(number % 251), 3);
     return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
 }
 
-static leat_pipeline *long_records(void)
+static const leat_field_spec pixels = {
+    .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
+
+enum { SHORT = 3, LONG = 1 << 20 };
+
+/* From number `larger` on samples are long. */
+static int long_next(void *pass, leat_sample *sample)
 {
-    static const leat_field_spec field = {
-        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
-    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                             .fields = &field,
-                                             .nfields = 1,
-                                             .open = script_open,
-                                             .next = long_next,
-                                             .reset = script_reset};
-    leat_pipeline *records = NULL;
-    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+    (void)pass;
+    int number = script.next++;
+    return set_pixels(sample, number < script.larger ? SHORT : LONG, number);
+}
+
+static size_t rare_size(int64_t number)
+{
+    return number % 101 < 100 ? SHORT : LONG;
+}
+
+static int rare_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int number = script.next++;
+    return set_pixels(sample, rare_size(number), number);
+}
+
+static int map_rare(void *user, leat_sample *sample)
+{
+    (void)user;
+    int64_t number = sample->from.record;
+    return set_pixels(sample, rare_size(number), number);
+}
+
+/* The first record is bad, and has 8 MiB. */
+static int long_first_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int number = script.next++;
+    if (number > 0)
+        return set_pixels(sample, SHORT, number);
+    return leat_sample_take(sample, 8 << 20) ? LEAT_EDATA : LEAT_ENOMEM;
+}
+
+/* A layer over these records, or over `records`, with 16 MiB if not less. */
+static leat_pipeline *set_up_long(int (*next)(void *, leat_sample *),
+                                  leat_pipeline *records)
+{
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &pixels,
+                                      .nfields = 1,
+                                      .open = script_open,
+                                      .next = next,
+                                      .reset = script_reset};
+    if (!records)
+        ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+                         LEAT_OK);
+    if (!options.max_memory)
+        options.max_memory = 16 << 20;
+    options.host_allocator = &counting;
+    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
                      LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
     return records;
+}
+
+/* Takes batches, and compares each sample with its number. */
+static void take_batches(int n, bool in_order)
+{
+    int size = options.batch_size;
+    for (int i = 0; i < n; i++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
+        const leat_provenance *from = leat_data_layer_batch(layer)->from;
+        for (int k = 0; k < size; k++) {
+            int64_t number = in_order ? i * size + k : from[k].record;
+            ck_assert_float_eq(data[3 * k], (float)(number % 251));
+        }
+    }
 }
 
 START_TEST(long_records_of_small_tops_end_a_chunk)
 {
-    enum { MANY = 500, BATCHES = 6 };
-    leat_pipeline *records = long_records();
     script.larger = BATCH;
-    options.batch_size = MANY;
+    options.batch_size = 500;
     options.max_memory = 8 << 20;
-    options.host_allocator = &counting;
     options.reader_thread = _i ? LEAT_READER_ON : LEAT_READER_OFF;
-    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
-    for (int i = 0; i < BATCHES * MANY; i++) {
-        if (i % MANY == 0)
-            ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
-                             LEAT_OK);
-        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
-        ck_assert_float_eq(data[i % MANY * 3], (float)(i % 251));
-    }
+    leat_pipeline *records = set_up_long(long_next, NULL);
+    take_batches(6, true);
     ck_assert_int_le(atomic_load(&most_given), 256 << 20);
     leat_pipeline_unref(records);
 }
@@ -463,100 +513,36 @@ END_TEST
  * one record at least, for each batch. */
 START_TEST(many_batches_ahead_hold_no_more_long_records)
 {
-    enum { MANY = 16, BATCHES = 100, AHEAD = 1000 };
-    leat_pipeline *records = long_records();
     script.larger = _i == 2 ? BATCH : 0;
-    options.batch_size = MANY;
-    options.prefetch = _i == 0 ? AHEAD : LEAT_PREFETCH_AUTO;
-    options.max_memory = 16 << 20;
-    options.host_allocator = &counting;
+    options.batch_size = 16;
+    options.prefetch = _i == 0 ? 1000 : LEAT_PREFETCH_AUTO;
     options.reader_thread = LEAT_READER_ON;
-    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
-    for (int i = 0; i < BATCHES; i++) {
-        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
-                         LEAT_OK);
-        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
-        for (int j = 0; j < MANY; j++)
-            ck_assert_float_eq(data[3 * j], (float)((i * MANY + j) % 251));
-    }
+    leat_pipeline *records = set_up_long(long_next, NULL);
+    take_batches(100, true);
     long most = atomic_load(&most_given);
     ck_assert_int_le(most, _i == 2 ? 96 << 20 : 64 << 20);
     leat_pipeline_unref(records);
 }
 END_TEST
 
-/* Every 101st sample has a mebibyte, of which its field is little. */
-static int rare_next(void *pass, leat_sample *sample)
-{
-    static const int64_t shape[] = {3, 1, 1};
-    (void)pass;
-    size_t bytes = script.next % 101 < 100 ? 3 : 1 << 20;
-    unsigned char *pixels = leat_sample_take(sample, bytes);
-    if (!pixels)
-        return LEAT_ENOMEM;
-    memset(pixels, script.next++ % 251, 3);
-    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
-}
-
 /* A rare record leaves its buffer at another place of a chunk each time. */
 START_TEST(rare_long_records_leave_no_buffers)
 {
-    static const leat_field_spec field = {
-        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
-    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                             .fields = &field,
-                                             .nfields = 1,
-                                             .open = script_open,
-                                             .next = rare_next,
-                                             .reset = script_reset};
-    enum { MANY = 256, BATCHES = 500, AHEAD = 64 };
-    leat_pipeline *records;
-    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
-                     LEAT_OK);
-    options.batch_size = MANY;
-    options.prefetch = AHEAD;
-    options.max_memory = 16 << 20;
-    options.host_allocator = &counting;
+    options.batch_size = 256;
+    options.prefetch = 64;
     options.reader_thread = LEAT_READER_ON;
-    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
-    for (int i = 0; i < BATCHES; i++) {
-        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
-                         LEAT_OK);
-        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
-        for (int j = 0; j < MANY; j++)
-            ck_assert_float_eq(data[3 * j], (float)((i * MANY + j) % 251));
-    }
-    ck_assert_int_le(atomic_load(&most_given), (2 * AHEAD) << 20);
+    leat_pipeline *records = set_up_long(rare_next, NULL);
+    take_batches(500, true);
+    ck_assert_int_le(atomic_load(&most_given), 2 * 64 << 20);
     leat_pipeline_unref(records);
 }
 END_TEST
 
-/* Of every 101st number a mebibyte, of which the field is little. */
-static int map_rare(void *user, leat_sample *sample)
-{
-    static const int64_t shape[] = {3, 1, 1};
-    (void)user;
-    int64_t record = sample->from.record;
-    unsigned char *pixels =
-        leat_sample_take(sample, record % 101 < 100 ? 3 : 1 << 20);
-    if (!pixels)
-        return LEAT_ENOMEM;
-    memset(pixels, (int)(record % 251), 3);
-    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
-}
-
 /* What workers make, of deferred samples or by index. */
 START_TEST(rare_long_samples_of_workers_leave_no_buffers)
 {
-    static const leat_field_spec field = {
-        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
     static const leat_map_options map = {
-        .size = sizeof(map), .fields = &field, .nfields = 1};
-    enum { MANY = 256, BATCHES = 800, AHEAD = 64 };
+        .size = sizeof(map), .fields = &pixels, .nfields = 1};
     leat_pipeline *numbers, *records;
     ck_assert_int_eq(leat_pipeline_parse(&numbers, _i ? "range:100003 | shuffle"
                                                       : "range:100003"),
@@ -564,65 +550,24 @@ START_TEST(rare_long_samples_of_workers_leave_no_buffers)
     ck_assert_int_eq(
         leat_pipeline_map(&records, numbers, map_rare, NULL, 1, &map), LEAT_OK);
     leat_pipeline_unref(numbers);
-    options.batch_size = MANY;
-    options.prefetch = AHEAD;
-    options.max_memory = 16 << 20;
-    options.host_allocator = &counting;
+    options.batch_size = 256;
+    options.prefetch = 64;
     options.workers = 2;
     options.random_seed = 1;
     options.reader_thread = LEAT_READER_ON;
-    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
-    for (int i = 0; i < BATCHES; i++) {
-        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
-                         LEAT_OK);
-        const float *data = leat_blob_cpu_data(leat_data_layer_top(layer, 0));
-        const leat_provenance *from = leat_data_layer_batch(layer)->from;
-        for (int j = 0; j < MANY; j++)
-            ck_assert_float_eq(data[3 * j], (float)(from[j].record % 251));
-    }
-    ck_assert_int_le(atomic_load(&most_given), (4 * AHEAD) << 20);
+    set_up_long(NULL, records);
+    take_batches(800, false);
+    ck_assert_int_le(atomic_load(&most_given), 4 * 64 << 20);
     leat_pipeline_unref(records);
 }
 END_TEST
 
-/* The first record is bad, and has 8 MiB. */
-static int long_first_next(void *pass, leat_sample *sample)
-{
-    static const int64_t shape[] = {3, 1, 1};
-    (void)pass;
-    bool is_bad = script.next++ == 0;
-    unsigned char *pixels = leat_sample_take(sample, is_bad ? 8 << 20 : 3);
-    if (!pixels)
-        return LEAT_ENOMEM;
-    if (is_bad)
-        return LEAT_EDATA;
-    memset(pixels, 1, 3);
-    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
-}
-
 START_TEST(a_bad_first_record_is_no_measure_of_buffers)
 {
-    static const leat_field_spec field = {
-        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {3, 1, 1}};
-    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                             .fields = &field,
-                                             .nfields = 1,
-                                             .open = script_open,
-                                             .next = long_first_next,
-                                             .reset = script_reset};
-    leat_pipeline *records;
-    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
-                     LEAT_OK);
     options.prefetch = 64;
-    options.max_memory = 16 << 20;
     options.on_error = LEAT_ON_ERROR_ZERO;
-    options.host_allocator = &counting;
     options.reader_thread = LEAT_READER_ON;
-    ck_assert_int_eq(leat_data_layer_create(&layer, records, &options),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    leat_pipeline *records = set_up_long(long_first_next, NULL);
     ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
                      LEAT_OK);
     ck_assert_int_le(atomic_load(&most_given), 16 << 20);

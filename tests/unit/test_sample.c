@@ -317,7 +317,13 @@ static void check_small(const leat_sample *one, const char *field,
     ck_assert_uint_eq(one->taken, 128);
 }
 
-enum { LARGE = 1 << 20 };
+/* The caller's empty sample with a large buffer, whose address it returns. */
+static const void *make_large(void)
+{
+    ck_assert_ptr_nonnull(leat_sample_take(&sample, 1 << 20));
+    leat_sample_clear(&sample);
+    return sample.buffer;
+}
 
 START_TEST(a_large_buffer_stays_with_whom_a_small_sample_is_moved_to)
 {
@@ -325,9 +331,7 @@ START_TEST(a_large_buffer_stays_with_whom_a_small_sample_is_moved_to)
     leat_sample_init(&held);
     fill_small(&held, "abc", "key");
     const void *small = held.buffer;
-    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
-    leat_sample_clear(&sample);
-    const void *large = sample.buffer;
+    const void *large = make_large();
     int64_t before = leat__alloc_count();
     ck_assert_int_eq(leat_sample_move(&sample, &held), LEAT_OK);
     ck_assert_int_eq(leat__alloc_count(), before);
@@ -345,9 +349,7 @@ START_TEST(a_large_buffer_stays_where_small_samples_are_exchanged)
     leat_sample_init(&held);
     if (_i)
         fill_small(&held, "abc", "key");
-    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
-    leat_sample_clear(&sample);
-    const void *large = sample.buffer;
+    const void *large = make_large();
     fill_small(&sample, "xyz", "yek");
     /* A buffer that is not there, or too small for the other's contents. */
     if (_i == 2)
@@ -371,9 +373,7 @@ START_TEST(a_buffer_that_a_reader_knows_goes_along)
     leat_sample_init(&held);
     fill_small(&held, "abc", "key");
     const void *small = held.buffer;
-    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
-    leat_sample_clear(&sample);
-    const void *large = sample.buffer;
+    const void *large = make_large();
     (_i ? &held : &sample)->idle = LEAT__SAMPLE_BOUND;
     leat__sample_exchange(&held, &sample);
     ck_assert_ptr_eq(sample.buffer, small);
@@ -387,9 +387,7 @@ START_TEST(an_exchange_that_memory_is_short_for_is_a_swap)
 {
     leat_sample held;
     leat_sample_init(&held);
-    ck_assert_ptr_nonnull(leat_sample_take(&sample, LARGE));
-    leat_sample_clear(&sample);
-    const void *large = sample.buffer;
+    const void *large = make_large();
     fill_small(&sample, "xyz", "yek");
     leat__alloc_fail_at(0);
     leat__sample_exchange(&held, &sample);
