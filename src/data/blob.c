@@ -162,8 +162,8 @@ int leat__blob_drain(const leat_blob *blob, leat_stream stream)
     return ops->stream_synchronize(blob->device, stream);
 }
 
-int leat__blob_reshape_behind(leat_blob *blob, leat_dtype dtype, int ndim,
-                              const int64_t shape[], leat_stream stream)
+int leat__blob_reshape_after(leat_blob *blob, leat_dtype dtype, int ndim,
+                             const int64_t shape[], leat_stream stream)
 {
     int64_t count;
     size_t bytes;

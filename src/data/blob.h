@@ -25,8 +25,8 @@ int leat__blob_drain(const leat_blob *blob, leat_stream stream);
  * their memory, what the stream was given before is over when that is freed.
  * Errors: those of leat_blob_reshape.
  */
-int leat__blob_reshape_behind(leat_blob *blob, leat_dtype dtype, int ndim,
-                              const int64_t shape[], leat_stream stream);
+int leat__blob_reshape_after(leat_blob *blob, leat_dtype dtype, int ndim,
+                             const int64_t shape[], leat_stream stream);
 
 /*
  * Lets go of memory that was lent: the blob keeps its shape, and has no

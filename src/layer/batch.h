@@ -148,7 +148,7 @@ typedef struct leat__batch {
 
     /* Of a batch with variable tops; NULL else: */
     leat__extent *extent;       /* of each top */
-    const leat_sample **sample; /* behind each position, while it is filled;
+    const leat_sample **sample; /* of each position, while it is filled;
                                    NULL: zeros */
 } leat__batch;
 
