@@ -39,7 +39,7 @@ typedef struct bare_loop bare_loop;
 bare_loop *bare_loop_open(const bare_order *order, int i, int n);
 
 /*
- * Converts the next `n` records; behind the last comes the first. 0, or 1 with
+ * Converts the next `n` records; after the last comes the first. 0, or 1 with
  * a line on stderr: a record that is not as the order says.
  */
 int bare_loop_run(bare_loop *loop, int n);

@@ -147,7 +147,7 @@ static void place_parameters(convnet *net, char *base, size_t *used)
     }
 }
 
-/* Gives every array its place behind `base`; returns the bytes in all. */
+/* Gives every array its place after `base`; returns the bytes in all. */
 static size_t place(convnet *net, char *base)
 {
     size_t used = 0;

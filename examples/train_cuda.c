@@ -13,7 +13,7 @@
 
 /*
  * The next batch is copied while this one is computed. forward gives the
- * previous batch back behind what was launched on the stream until now.
+ * previous batch back after what was launched on the stream until now.
  */
 static int train(gpu_feed *feed, const softmax *net, cudaStream_t stream)
 {

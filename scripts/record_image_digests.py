@@ -22,7 +22,7 @@ IMAGES = os.path.join(ROOT, "tests", "data", "images")
 SHARED = os.path.join(ROOT, "..", "shared", "data")
 FLAGS = {"native": -1, "color": 1, "gray": 0}
 
-# OpenCV makes up the rows behind an early end; leat refuses the image.
+# OpenCV makes up the rows after an early end; leat refuses the image.
 EARLY_ENDS = {"corrupt34_2.jpg", "corrupt34_3.jpg", "corrupt34_4.jpg"}
 
 

@@ -66,7 +66,7 @@ static inline void storage_fixture_close(storage_fixture *fixture)
     fixture_remove(fixture->directory);
 }
 
-/* A hole behind the pages, which no reader touches, and which is larger than
+/* A hole after the pages, which no reader touches, and which is larger than
    what one asks for ahead: until it is warmed the file may block. */
 static inline void storage_fixture_lengthen(storage_fixture *fixture)
 {

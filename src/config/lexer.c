@@ -228,13 +228,13 @@ static int lex_string(leat__lexer *lexer, char quote)
 }
 
 /* `a.5` could be read in two ways, so protobuf refuses it. */
-static int lex_dot(leat__lexer *lexer, const char *behind_identifier)
+static int lex_dot(leat__lexer *lexer, const char *after_identifier)
 {
     if (!is_digit(peek(lexer))) {
         lexer->current.type = LEAT__LEXEME_SYMBOL;
         return LEAT_OK;
     }
-    if (behind_identifier == lexer->current.text)
+    if (after_identifier == lexer->current.text)
         return leat__prototxt_location_error(
             lexer->name, lexer->current.at,
             "expected a space between a name and a number");
@@ -267,7 +267,7 @@ void leat__lexer_init(leat__lexer *lexer, const char *name, const char *text,
 
 int leat__lexer_advance(leat__lexer *lexer)
 {
-    const char *behind_identifier =
+    const char *after_identifier =
         lexer->current.type == LEAT__LEXEME_IDENTIFIER ? lexer->next : NULL;
     skip_space_and_comments(lexer);
     lexer->current = (leat__lexeme){
@@ -286,7 +286,7 @@ int leat__lexer_advance(leat__lexer *lexer)
     } else if (is_digit(c)) {
         status = lex_number(lexer, c);
     } else if (c == '.') {
-        status = lex_dot(lexer, behind_identifier);
+        status = lex_dot(lexer, after_identifier);
     } else if (c == '"' || c == '\'') {
         status = lex_string(lexer, c);
     } else {

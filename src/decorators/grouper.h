@@ -60,7 +60,7 @@ int leat__grouper_set_window(leat__grouper *grouper, int64_t size,
 /* The groups of an epoch of so many samples. */
 int64_t leat__grouper_groups(const leat__grouper *grouper, int64_t samples);
 
-/* Where group `index` begins, at most behind the last sample. */
+/* Where group `index` begins, at most right after the last sample. */
 int64_t leat__grouper_begin(const leat__grouper *grouper, int64_t index);
 
 /*

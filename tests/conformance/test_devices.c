@@ -427,7 +427,7 @@ typedef struct area {
     char *memory;
 } area;
 
-/* Sends them there, to `over` bytes behind a multiple of 256. */
+/* Sends them there, to `over` bytes after a multiple of 256. */
 static const void *send(const area *way, const void *from, size_t bytes,
                         size_t over, leat_stream stream)
 {

@@ -12,7 +12,7 @@
  * with neither GPU nor toolkit.
  *
  * A device's addresses are mapped without access: a host that reads or writes
- * one faults. The bytes live behind a second mapping of the same memory, which
+ * one faults. The bytes lie under a second mapping of the same memory, which
  * streams alone use. New memory, on host and device, is garbage; freed memory
  * faults, and addresses are not used again.
  *

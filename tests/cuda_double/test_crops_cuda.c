@@ -92,7 +92,7 @@ static void collect_shapes(const leat_pipeline *pipeline, const char *device,
     layer_fixture_close(&fixture);
 }
 
-/* Short batches, padding behind crops, and batches without a sample. */
+/* Short batches, padding after crops, and batches without a sample. */
 START_TEST(epochs_end_as_on_the_cpu)
 {
     static const struct {
@@ -252,7 +252,7 @@ static void sum(void *argument)
  * The memory that a slot outgrows goes when nobody reads it any more. With _i
  * of 2 and 3 what slots grow into cannot be pinned.
  */
-START_TEST(slots_grow_behind_the_streams_that_read_them)
+START_TEST(slots_grow_after_the_streams_that_read_them)
 {
     static const leat_field_spec fields[] = {
         {.name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {1, -1, ROW}},
@@ -341,7 +341,7 @@ int main(void)
     tcase_add_loop_test(tcase, epochs_end_as_on_the_cpu, 0, 6);
     tcase_add_loop_test(tcase, slots_grow_as_on_the_cpu, 0, 3);
     tcase_add_loop_test(tcase, encoded_images_go_on_as_on_the_cpu, 0, 6);
-    tcase_add_loop_test(tcase, slots_grow_behind_the_streams_that_read_them, 0,
+    tcase_add_loop_test(tcase, slots_grow_after_the_streams_that_read_them, 0,
                         4);
     tcase_add_test(tcase, pixels_of_float32_are_refused_by_name);
     return suite_run(suite);

@@ -143,7 +143,7 @@ START_TEST(a_forward_costs_one_wait_and_one_record_on_the_callers_stream)
         else if (!stage_is_call(&call[i], "cudaStreamIsCapturing"))
             others++;
     }
-    /* Destroy waits on the host, behind the last forward's wait. */
+    /* Destroy waits on the host, after the last forward's wait. */
     int forwards = 0;
     for (int i = 0; i < n && forwards < STAGE_STEPS; i++) {
         forwards += call[i].stream == stage_stream[0] &&

@@ -26,7 +26,7 @@ enum {
     RUNS = SCENES * 3 * 2
 };
 
-/* The bad records of each scene, -1 behind them. */
+/* The bad records of each scene, -1 after them. */
 static const int scene[SCENES][RECORDS] = {
     {4, -1},                   /* the first place of a batch */
     {7, -1},                   /* the last one */
@@ -189,7 +189,7 @@ static int64_t count_bad(layer_fixture *fixture)
     return stats.bad_records;
 }
 
-/* Several epochs, so that each slot is filled anew behind a bad batch. */
+/* Several epochs, so that each slot is filled anew after a bad batch. */
 static void run_layer(const leat_pipeline *pipeline)
 {
     static sight seen[STEPS];

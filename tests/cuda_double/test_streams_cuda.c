@@ -292,7 +292,7 @@ static leat_data_layer *lend_to(layer_fixture *fixture)
 }
 
 /* The stream that a batch is lent on is still to read the copy before. */
-START_TEST(a_copied_top_is_lent_over_behind_its_readers)
+START_TEST(a_copied_top_is_lent_over_after_its_readers)
 {
     sight seen[STAGE_BATCH] = {0};
     stage_options.top_mode = LEAT_TOP_COPY;
@@ -308,7 +308,7 @@ START_TEST(a_copied_top_is_lent_over_behind_its_readers)
 END_TEST
 
 /* Nobody reads it; the copy is still to run. */
-START_TEST(a_copied_top_is_freed_behind_its_copy)
+START_TEST(a_copied_top_is_freed_after_its_copy)
 {
     const int64_t shape[] = {1000, 1000};
     leat_data_layer *lender = NULL;
@@ -333,7 +333,7 @@ END_TEST
 /* Another layer's forward into the tops fails where it makes the stream, or
  * the host's copy, wait for them; from 2 on in any call of the host's copy. The
  * device goes on. */
-START_TEST(a_copied_top_is_freed_behind_its_copy_where_forward_failed)
+START_TEST(a_copied_top_is_freed_after_its_copy_where_forward_failed)
 {
     const int64_t shape[] = {1000, 1000};
     leat_data_layer *second;
@@ -486,10 +486,10 @@ int main(void)
         tcase, a_copied_top_outgrows_no_memory_that_a_stream_is_at, 0, 3);
     tcase_add_loop_test(
         tcase, a_batch_whose_upload_failed_is_outgrown_after_its_copy, 0, 8);
-    tcase_add_test(tcase, a_copied_top_is_lent_over_behind_its_readers);
-    tcase_add_loop_test(tcase, a_copied_top_is_freed_behind_its_copy, 0, 3);
+    tcase_add_test(tcase, a_copied_top_is_lent_over_after_its_readers);
+    tcase_add_loop_test(tcase, a_copied_top_is_freed_after_its_copy, 0, 3);
     tcase_add_loop_test(
-        tcase, a_copied_top_is_freed_behind_its_copy_where_forward_failed, 0,
+        tcase, a_copied_top_is_freed_after_its_copy_where_forward_failed, 0,
         26);
     tcase_add_loop_test(tcase, no_call_of_a_copied_top_is_a_cancellation_point,
                         0, 4);

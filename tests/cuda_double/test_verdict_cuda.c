@@ -103,7 +103,7 @@ START_TEST(copies_from_pageable_memory_are_told_as_copies)
 }
 END_TEST
 
-/* The call that copies behind them has to wait for them, too. */
+/* The call that copies after them has to wait for them, too. */
 START_TEST(a_slow_stream_of_the_consumer_is_not_taken_for_such_copies)
 {
     char verdict[LEAT_VERDICT_MAX];

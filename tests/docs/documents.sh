@@ -3,7 +3,7 @@
 #   documents.sh           checks all of them
 #   documents.sh --update  copies what they quote anew, where that is whole
 #   documents.sh --self-test
-# A quote is a fenced block or a table behind one of these lines:
+# A quote is a fenced block or a table after one of these lines:
 #   <!-- all of PATH -->    the whole file
 #   <!-- from PATH -->      some of its lines, in one piece
 #   <!-- table of PATH -->  the table or list in it that begins alike

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The headers are the manual: every struct and function has a comment before it,
-# and every such comment something behind it. That of a function, or of its group,
+# and every such comment something after it. That of a function, or of its group,
 # says who may call it, and of one that blocks what wakes it.
 #   headers.sh [--self-test]
 set -u

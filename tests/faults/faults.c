@@ -130,7 +130,7 @@ static void *find(void *_Atomic *slot, const char *name)
     return found;
 }
 
-/* The function of that name behind this library: libc's, or a sanitizer's. */
+/* The function of that name below this library: libc's, or a sanitizer's. */
 #define REAL(name)                                                             \
     __extension__({                                                            \
         static void *_Atomic slot;                                             \

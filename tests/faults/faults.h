@@ -65,7 +65,7 @@ int64_t fault_count(fault_call call);
 
 /*
  * For a tool, by the environment: LEAT_FAULT=NAME:N:ERROR, the error a number,
- * with a + behind it when it stays. At the first failure the file
+ * with a + after it when it stays. At the first failure the file
  * LEAT_FAULT_MARK is made. LEAT_WATCHDOG=SECONDS starts the watchdog.
  */
 

@@ -388,7 +388,7 @@ START_TEST(readers_of_one_transaction_share_its_snapshot)
     ck_assert_uint_eq(leat__lmdb_snapshot_map(second)->meta.txnid, 2);
     ck_assert_uint_eq(map->meta.txnid, 1);
     ck_assert_uint_eq(map->size, pages * 4096);
-    /* Pages behind the last one are none of it. */
+    /* Pages after the last one are none of it. */
     leat__lmdb_snapshot_close(second);
     size_t size = leat__lmdb_snapshot_map(first)->size * 40;
     ck_assert_int_eq(truncate(path, (off_t)size), 0);

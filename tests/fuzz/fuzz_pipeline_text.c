@@ -30,7 +30,7 @@ static const leat_argument arguments[] = {
     {0},
 };
 
-/* Takes anything, before and behind it, so that long chains can be built. */
+/* Takes anything, before and after it, so that long chains can be built. */
 static const leat_reader_type any_type = {
     .size = sizeof(leat_reader_type),
     .name = "any",

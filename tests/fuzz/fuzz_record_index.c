@@ -1,6 +1,6 @@
 /*
  * fuzz_record_index.c: any bytes as what is kept of an index; also with their
- * checksums set right, so that what comes behind these is reached.
+ * checksums set right, so that what comes after these is reached.
  */
 #include "base/crc32c.h"
 #include "readers/record/record_index.h"

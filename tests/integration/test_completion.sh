@@ -68,7 +68,7 @@ for command in "${commands[@]}"; do
         [[ $listed == *" $option "* ]] || fail "bash lacks leat $command $option"
     done
 done
-# The other shells show what is behind the tab as a description.
+# The other shells show what comes after the tab as a description.
 leat completion words synth --se | grep -qx -- $'--seed\t.*' ||
     fail 'no description of synth --seed'
 leat completion words im | grep -qx $'import\tmake .*' || fail 'no description of import'

@@ -317,7 +317,7 @@ head -c 100000 /dev/zero | tr '\0' x >bad
 refuses 2 'longer than' bad made
 
 # Several labels a line: beside the pixels, which Caffe reads with the label 0; what
-# is delivered has them all, encoded or not, also behind a copy, and info, show and
+# is delivered has them all, encoded or not, also after a copy, and info, show and
 # compare know them.
 sed 's/$/ 0.5 -2e1/' mixed >several
 import 0 several made --root set --resize 4,4 --labels 3

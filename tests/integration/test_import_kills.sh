@@ -141,7 +141,7 @@ for mode in new force; do
 done
 
 # Of images that cannot be read the last run tells, wherever those before it were
-# killed: behind the last rename, too, where nothing but the journal tells.
+# killed: after the last rename, too, where nothing but the journal tells.
 "$leat" synth noise --count 4 --shape 3,8,8 --seed 1 base >log || complain "no base"
 mkdir pictures
 for name in gray-8.png rgb.jpg rgb-8.png; do

@@ -240,7 +240,7 @@ touch -r kept 1.bin
 rm kept
 "$leat" import cifar10 1.bin 2.bin out >stdout || fail "cannot resume"
 grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(cat stdout)"
-[ "$(digest out)" = "$wanted" ] || fail "other records behind a full disk"
+[ "$(digest out)" = "$wanted" ] || fail "other records after a full disk"
 rm -rf out
 refuses 'records are kept' limited "$leat" import cifar10 1.bin 2.bin out
 touch -r 2.bin stamp

@@ -246,7 +246,7 @@ records() {
     } | mdb_load "$1"
 }
 
-# bad_record TEXT HEX: behind two good records of 1 x 2 x 2, and named by its key.
+# bad_record TEXT HEX: after two good records of 1 x 2 x 2, and named by its key.
 bad_record() {
     local fine=080110021802220401020304
     rm -rf records

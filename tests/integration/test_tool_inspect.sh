@@ -91,7 +91,7 @@ if command -v taskset >/dev/null; then
     check 'the same on one core' cmp -s out first
 fi
 
-# A page lost: the page, its records, and those behind it by their number.
+# A page lost: the page, its records, and those after it by their number.
 cp -r planted page
 page=$(($(key_at page 300) / 4096))
 put page/data.mdb $((page * 4096 + 2)) '\007'

@@ -163,7 +163,7 @@ for plant in 'ln -s victim' mkfifo; do
     check "'$plant' stays" test ! -f target -o -L target
     precious "onto '$plant'"
 done
-check 'nothing is left behind a refusal' test -z "$(find . -maxdepth 1 -name '*.leat-*')"
+check 'a refusal leaves nothing' test -z "$(find . -maxdepth 1 -name '*.leat-*')"
 
 # ten NAME COMMAND...: ten processes at once with one output; all but those that
 # name the other succeed.

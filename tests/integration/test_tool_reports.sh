@@ -205,7 +205,7 @@ if command -v mdb_load >/dev/null; then
     ! "$leat" cat "lmdb:$odd.db" --json >json 2>stderr
     check 'a bad record of an odd database' grep -qF \
         '{"record": 1, "bad": "odd\\xff\".db: record 1, key 1: ' json
-    check 'and the one behind it' grep -q '^{"record": 2, "key": "2", ' json
+    check 'and the one after it' grep -q '^{"record": 2, "key": "2", ' json
     ! "$leat" compare "$odd.db" "$odd.db" --json >json
     check 'in a comparison' grep -qF '"reason": "bad in A: odd\\xff\".db: record 1' json
     ! "$leat" compare "$odd.db" "$odd.db" >text

@@ -112,7 +112,7 @@ until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
 kill -INT $pid
 wait $pid
 status=$?
-[ $status -eq 130 ] || complain "status $status behind Ctrl-C"
+[ $status -eq 130 ] || complain "status $status after Ctrl-C"
 grep -qx 'leat: interrupted (Interrupt)' shown || complain "it does not say why"
 [ -e waiting ] && complain "a database of nothing"
 
@@ -131,7 +131,7 @@ case $status in
     grep -q 'leat: interrupted' shown || [ -e stopped ] ||
         complain "it does not say why"
     ;;
-*) complain "status $status behind Ctrl-C" ;;
+*) complain "status $status after Ctrl-C" ;;
 esac
 if [ ! -e stopped ]; then
     "$leat" import pipeline lmdb:drawn stopped >out 2>shown || complain "it cannot go on"

@@ -457,7 +457,7 @@ inline work(chunk)
     atomic {
         n = 1;
         assert(state[batch] == FILLING);
-        /* The first failure counts; behind an end there is none. */
+        /* The first failure counts; after an end there is none. */
         if
         :: fails[chunk] && (!failed[batch] || fails[chunk] < failed[batch]) ->
             failed[batch] = fails[chunk]

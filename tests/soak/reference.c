@@ -180,7 +180,7 @@ static choice choose(const rules *rules, const draws *draws, int64_t position,
 }
 
 /*
- * The nearest number of so many bits behind the leading one, and of no smaller
+ * The nearest number of so many bits after the leading one, and of no smaller
  * exponent; ties go to the even one.
  */
 static double nearest(double x, int bits, int least, double infinite_from)

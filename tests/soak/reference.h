@@ -74,7 +74,7 @@ typedef struct extent {
 /* The one that follows what ended at `place`; an empty one: there is none. */
 extent reference_batch(const rules *rules, int64_t place);
 
-/* The global position of this rank's sample `i` behind `place`. */
+/* The global position of this rank's sample `i` after `place`. */
 int64_t reference_position(const rules *rules, int64_t place, int64_t i);
 
 /* Draws of Caffe's generator, from the beginning of the sequence on. */

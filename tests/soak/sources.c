@@ -131,7 +131,7 @@ static leat_pipeline *open_callback(configuration *c)
     return pipeline;
 }
 
-/* All records alike and good; behind each other. */
+/* All records alike and good; one after the other. */
 static leat_pipeline *open_memory(const configuration *c, void **keep)
 {
     leat_field image = image_field(c, &c->stored[0]);
@@ -158,7 +158,7 @@ static leat_pipeline *open_memory(const configuration *c, void **keep)
     return pipeline;
 }
 
-/* What stands behind the source, as a pipeline text has it. */
+/* What comes after the source, as a pipeline text has it. */
 static void write_chain(const configuration *c, char *out, size_t size)
 {
     char shuffle[64] = "";

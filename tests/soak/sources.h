@@ -6,7 +6,7 @@
 
 /*
  * Writes the records where they are stored and opens a pipeline over them.
- * `*keep` is freed behind it. All errors end the soak.
+ * `*keep` is freed after it. All errors end the soak.
  */
 leat_pipeline *sources_open(configuration *c, void **keep);
 

@@ -1,7 +1,7 @@
 /*
  * One layer of the soak, or a group of them, whose members take batches in
  * turn. Whoever takes them is the CPU or a stream of the device: then the tops
- * are copied to the host on that stream, the batch is given back behind the
+ * are copied to the host on that stream, the batch is given back after the
  * copy, and only then is the stream waited for.
  */
 #include "trial.h"

@@ -36,7 +36,7 @@ typedef struct bad_records {
     int count;
     bad_records_kind kind[BAD_RECORDS_MAX];
     bad_records_way way;
-    int tail;        /* bytes behind each image, which make runs short */
+    int tail;        /* bytes after each image, which make runs short */
     int single_pass; /* in order: no reset */
     int mixed;       /* deferred: every second record is given at once */
     int may_block;   /* as its type says */

@@ -38,7 +38,7 @@ void bomb_jpeg_end(bomb *out);
 /* A PNG's signature and header. */
 void bomb_png(bomb *out, int width, int height, int depth, int color_type);
 void bomb_chunk(bomb *out, const char *name, const void *data, size_t size);
-/* A chunk of `size` bytes, deflated, behind `head`. */
+/* A chunk of `size` bytes, deflated, after `head`. */
 void bomb_deflated_chunk(bomb *out, const char *name, const void *head,
                          size_t head_size, const void *data, size_t size);
 

@@ -1,6 +1,6 @@
 /*
  * DESIGN. A device has a window of addresses that are never accessible, and
- * behind it, at a fixed distance, the bytes themselves; both are handed out by
+ * after it, at a fixed distance, the bytes themselves; both are handed out by
  * an atomic counter, so that no lock orders two callers by accident.
  *
  * A stream is a list of operations with numbers, and a thread that runs them in
@@ -78,7 +78,7 @@ typedef struct event {
 
 typedef struct late_device {
     leat_device device;
-    char *window; /* of addresses; the bytes lie WINDOW behind them */
+    char *window; /* of addresses; the bytes lie WINDOW after them */
     char *pinned;
     atomic_size_t window_used;
     atomic_size_t pinned_used;
@@ -445,7 +445,7 @@ static size_t whole_pages(size_t bytes)
     return bytes ? (bytes + PAGE - 1) / PAGE * PAGE : PAGE;
 }
 
-/* Where `bytes` begin in a window, with a page behind them that faults. */
+/* Where `bytes` begin in a window, with a page after them that faults. */
 static int take(atomic_size_t *used, size_t bytes, size_t *out)
 {
     if (bytes > WINDOW / 2)

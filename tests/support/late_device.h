@@ -80,7 +80,7 @@ int late_device_has_failed(void);
 
 /*
  * Copy number `n` from now on breaks its stream when it runs: waiting for what
- * comes behind it gives LEAT_EDEVICE for ever. Below 0: none.
+ * comes after it gives LEAT_EDEVICE for ever. Below 0: none.
  */
 void late_device_break_at(int64_t n);
 

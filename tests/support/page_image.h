@@ -14,7 +14,7 @@ typedef struct page_image {
 
 /*
  * `n` records with keys "%08d". Page 2 is the first leaf; the first record of
- * each leaf has a value of a little over 2 pages, on 3 pages right behind it,
+ * each leaf has a value of a little over 2 pages, on 3 pages right after it,
  * the others one of 10 bytes.
  */
 void page_image_build(page_image *out, size_t page_size, int n);

@@ -15,7 +15,7 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)((uint64_t)state * below >> 32);
 }
 
-/* `bytes` that begin `over` bytes behind a multiple of 256. */
+/* `bytes` that begin `over` bytes after a multiple of 256. */
 static void *take(transform_case *self, size_t bytes, size_t over)
 {
     void *block;

@@ -11,7 +11,7 @@
 typedef struct transform_case {
     leat_device_transform what; /* top is left to the user */
     size_t pixel_bytes;
-    size_t pixels_over; /* what a multiple of 16 bytes the pixels are behind */
+    size_t pixels_over; /* what a multiple of 16 bytes the pixels lie past */
     size_t mean_floats; /* 0: no mean file */
     size_t mean_over;   /* likewise, in floats */
     size_t top_bytes;

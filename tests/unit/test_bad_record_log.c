@@ -45,7 +45,7 @@ static void read_file(char *text, size_t size)
 }
 
 /* A crash may leave zeros behind the lines that were on disk. */
-START_TEST(zeros_behind_lines_are_no_trouble)
+START_TEST(zeros_after_lines_are_no_trouble)
 {
     static const char torn[] = "planted\t17\t\t0\t17\tzeros\tbad\n\0\0\0\0";
     leat__bad_record_file list;
@@ -776,7 +776,7 @@ int main(void)
     tcase_add_test(tcase, a_lock_is_waited_for_as_long_amid_signals);
     tcase_add_test(tcase, a_file_that_is_not_used_after_all_is_not_locked);
     tcase_add_test(tcase, each_of_thousands_has_one_line);
-    tcase_add_test(tcase, zeros_behind_lines_are_no_trouble);
+    tcase_add_test(tcase, zeros_after_lines_are_no_trouble);
     tcase_add_test(tcase, nothing_in_a_line_breaks_it);
     tcase_add_test(tcase, the_longest_line_is_written_whole);
     tcase_add_test(tcase, letters_that_print_stay_as_they_are);

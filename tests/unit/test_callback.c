@@ -596,7 +596,7 @@ START_TEST(fields_are_appended_to_those_of_another_reader)
 }
 END_TEST
 
-START_TEST(a_bad_record_behind_another_reader_is_named)
+START_TEST(a_bad_record_after_another_reader_is_named)
 {
     leat_reader *reader = begin_joined(layer_fixture_pipeline());
     for (int i = 0; i < 4; i++) {
@@ -677,7 +677,7 @@ int main(void)
     tcase_add_test(tcase, cancel_wakes_a_callback_whatever_it_then_returns);
     tcase_add_test(tcase, callbacks_without_their_parts_are_refused);
     tcase_add_test(tcase, fields_are_appended_to_those_of_another_reader);
-    tcase_add_test(tcase, a_bad_record_behind_another_reader_is_named);
+    tcase_add_test(tcase, a_bad_record_after_another_reader_is_named);
     tcase_add_test(tcase, more_fields_than_a_sample_has_are_refused);
     tcase_add_test(tcase, joining_takes_no_memory_once_it_runs);
     return suite_run(suite);

@@ -31,7 +31,7 @@ static void assert_same(const char *title, const char *subtitle,
 /* 32 letters have room in 388 pixels, 65 small ones. */
 #define TEN "0123456789"
 
-START_TEST(of_a_long_title_the_end_is_shown_behind_an_ellipsis)
+START_TEST(of_a_long_title_the_end_is_shown_after_an_ellipsis)
 {
     assert_same("/a/long/way/" TEN TEN TEN, "", "...123456789" TEN TEN, "");
 }
@@ -73,7 +73,7 @@ int main(void)
 {
     Suite *suite = suite_create("contact_sheet");
     TCase *tcase = tcase_create("sheets");
-    tcase_add_test(tcase, of_a_long_title_the_end_is_shown_behind_an_ellipsis);
+    tcase_add_test(tcase, of_a_long_title_the_end_is_shown_after_an_ellipsis);
     tcase_add_test(tcase, of_a_long_subtitle_the_beginning);
     tcase_add_test(tcase, what_fits_is_whole);
     tcase_add_test(tcase, a_name_says_the_format);

@@ -96,7 +96,7 @@ START_TEST(so_does_the_group_of_a_rank_among_several)
 }
 END_TEST
 
-/* Samples of one float from a callback, in order and behind a thread. */
+/* Samples of one float from a callback, in order and from a thread. */
 START_TEST(so_they_do_over_a_reader_in_order)
 {
     leat_pipeline *pipeline = scripted_source_pipeline(&group_source);

@@ -110,7 +110,7 @@ START_TEST(a_start_survives_every_failed_allocation)
 END_TEST
 
 /* What a taker did is counted from there on, and a chunk may be its first. */
-START_TEST(behind_the_end_too_a_run_says_when_it_began)
+START_TEST(after_the_end_too_a_run_says_when_it_began)
 {
     const bad_records planted = {
         .count = 2, .way = BAD_RECORDS_IN_ORDER, .single_pass = 1};
@@ -392,7 +392,7 @@ START_TEST(so_many_samples_are_previewed_and_no_more)
         ck_assert_int_eq(sample->from.position, i);
     }
     ck_assert_int_eq(leat__data_reader_preview(reader, &sample), LEAT_END);
-    /* They come first, one by one; then what is behind them. */
+    /* They come first, one by one; then what comes after them. */
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
     for (int i = 0; i <= LEAT__PREVIEWS_MAX; i++) {
         ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
@@ -553,7 +553,7 @@ int main(void)
         12);
     tcase_add_test(tests, a_start_survives_every_failed_allocation);
     tcase_add_loop_test(tests, an_unreadable_record_is_not_counted, 0, 2);
-    tcase_add_test(tests, behind_the_end_too_a_run_says_when_it_began);
+    tcase_add_test(tests, after_the_end_too_a_run_says_when_it_began);
     tcase_add_test(tests, a_reader_in_any_order_is_told_the_epoch);
     tcase_add_test(tests, another_data_set_than_the_identitys_is_refused);
     tcase_add_test(tests, creating_survives_every_failed_allocation);

@@ -184,12 +184,12 @@ START_TEST(an_empty_piece_of_floats_changes_nothing)
 {
     leat_datum datum;
     const char before[] = "\x32\x00\x32\x04\x00\x00\x80\x3f";
-    const char behind[] = "\x32\x04\x00\x00\x80\x3f\x32\x00";
+    const char after[] = "\x32\x04\x00\x00\x80\x3f\x32\x00";
     ck_assert_int_eq(leat_datum_parse(&datum, before, 8), LEAT_OK);
     ck_assert_ptr_eq(datum.float_data, before + 4);
     ck_assert_uint_eq(datum.float_count, 1);
-    ck_assert_int_eq(leat_datum_parse(&datum, behind, 8), LEAT_OK);
-    ck_assert_ptr_eq(datum.float_data, behind + 2);
+    ck_assert_int_eq(leat_datum_parse(&datum, after, 8), LEAT_OK);
+    ck_assert_ptr_eq(datum.float_data, after + 2);
     ck_assert_uint_eq(datum.float_count, 1);
 }
 END_TEST

@@ -75,7 +75,7 @@ static void check_broken(const leat_pipeline *pipeline, int n)
     group_fixture_close(&group);
 }
 
-START_TEST(an_error_comes_to_all_behind_what_is_before_it)
+START_TEST(an_error_comes_to_all_after_what_is_before_it)
 {
     group_source.count = 100;
     group_source.broken = 22;
@@ -234,7 +234,7 @@ START_TEST(a_device_that_fails_ends_it_for_all)
 }
 END_TEST
 
-/* One copy of one device breaks its stream: the other stops behind it. */
+/* One copy of one device breaks its stream: the other stops after it. */
 START_TEST(a_stream_that_breaks_ends_it_for_all)
 {
     leat_pipeline *pipeline = layer_fixture_pipeline();
@@ -265,7 +265,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, group_set_up, group_tear_down);
     tcase_set_timeout(tcase, 2 * GROUP_SECONDS);
     tcase_add_test(tcase, a_bad_record_costs_the_member_whose_batch_it_is_in);
-    tcase_add_test(tcase, an_error_comes_to_all_behind_what_is_before_it);
+    tcase_add_test(tcase, an_error_comes_to_all_after_what_is_before_it);
     tcase_add_test(tcase, a_single_pass_ends_for_all);
     tcase_add_loop_test(tcase, what_stands_in_is_what_one_layer_gives, 0,
                         2 * BAD_RECORDS_WAYS);

@@ -62,7 +62,7 @@ typedef struct file_bytes {
     size_t size;
 } file_bytes;
 
-/* Of exactly its size, so that a sanitizer sees a read behind the end. */
+/* Of exactly its size, so that a sanitizer sees a read after the end. */
 static int read_file(const char *path, file_bytes *out)
 {
     FILE *file = fopen(path, "rb");

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define ENTRY 12
-#define FIRST_ENTRY 10 /* behind the TIFF header and the number of entries */
+#define FIRST_ENTRY 10 /* after the TIFF header and the number of entries */
 
 /* A TIFF block in either byte order. */
 typedef struct tiff {
@@ -55,7 +55,7 @@ static void put_orientation(tiff *block, int i, uint32_t orientation)
 }
 
 /*
- * Of the first `size` bytes: with no readable byte behind them, for a
+ * Of the first `size` bytes: with no readable byte after them, for a
  * sanitizer, and with those that are there.
  */
 static int orientation_of(const tiff *block, size_t size)
@@ -74,7 +74,7 @@ START_TEST(the_orientation_is_the_last_that_must_be_there)
         tiff block;
         begin(&block, is_little, 1);
         put_orientation(&block, 0, 6);
-        /* Its two bytes; those behind them are not looked at. */
+        /* Its two bytes; those after them are not looked at. */
         size_t needed = FIRST_ENTRY + 10;
         for (size_t size = 0; size <= block.size; size++)
             ck_assert_int_eq(orientation_of(&block, size),
@@ -157,7 +157,7 @@ START_TEST(offsets_have_32_bits)
 END_TEST
 
 /*
- * An entry whose value lies at an offset, in `bytes`, and an orientation behind
+ * An entry whose value lies at an offset, in `bytes`, and an orientation after
  * it: OpenCV gives up where the value is not inside the block.
  */
 typedef struct remote_value {

@@ -156,7 +156,7 @@ START_TEST(a_cut_is_judged_alike_wherever_the_region_lies)
     made_jpeg image = make_jpeg(kind, JPEG_PHOTO);
     pair two = open_pair();
     for (size_t size = 0; size < image.size; size++) {
-        /* Of exactly its size, so that a sanitizer sees a read behind it. */
+        /* Of exactly its size, so that a sanitizer sees a read after it. */
         unsigned char *cut = malloc(size + 1);
         memcpy(cut, image.bytes, size);
         leat__image_region region = side_region(kind, size);

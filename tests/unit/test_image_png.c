@@ -368,7 +368,7 @@ START_TEST(a_text_before_the_header_is_refused)
 }
 END_TEST
 
-START_TEST(texts_behind_the_header_may_be_anything)
+START_TEST(texts_after_the_header_may_be_anything)
 {
     static const char *const texts[] = {"tEXt", "zTXt", "iTXt", "sPLT"};
     bomb whole = make_image(GRAY), image = {0};
@@ -397,7 +397,7 @@ static void put_exif(bomb *image, const char *name, const char *order,
     bomb_chunk(image, name, block, size);
 }
 
-/* The orientation of an image with such a chunk behind its pixels. */
+/* The orientation of an image with such a chunk after its pixels. */
 static int turned_by(const char *name, const char *order, size_t size,
                      leat_color color)
 {
@@ -598,7 +598,7 @@ START_TEST(rows_that_do_not_fit_the_frame_are_refused)
 }
 END_TEST
 
-START_TEST(rows_lie_one_behind_the_other)
+START_TEST(rows_lie_one_after_the_other)
 {
     unsigned char stored[3 * 5] = {0};
     bomb image = {0};
@@ -672,7 +672,7 @@ int main(void)
                         0, ROWS);
     tcase_add_test(tcase, an_image_that_is_cut_anywhere_ends_early);
     tcase_add_test(tcase, a_text_before_the_header_is_refused);
-    tcase_add_test(tcase, texts_behind_the_header_may_be_anything);
+    tcase_add_test(tcase, texts_after_the_header_may_be_anything);
     tcase_add_test(tcase, a_valid_exif_chunk_turns_the_image);
     tcase_add_test(tcase, the_first_valid_exif_chunk_counts);
     tcase_add_test(tcase, a_last_chunk_counts_if_it_is_whole);
@@ -682,7 +682,7 @@ int main(void)
     tcase_add_test(tcase, a_byte_is_needed_for_1032_of_the_rows);
     tcase_add_test(tcase, decoding_takes_two_rows_beside_what_is_fixed);
     tcase_add_test(tcase, rows_that_do_not_fit_the_frame_are_refused);
-    tcase_add_test(tcase, rows_lie_one_behind_the_other);
+    tcase_add_test(tcase, rows_lie_one_after_the_other);
     tcase_add_test(tcase, gamma_does_not_touch_colours);
     tcase_add_test(tcase, memory_that_is_short_is_told_wherever_it_is);
     tcase_add_test(tcase, a_decoder_that_cannot_be_made_is_none);

@@ -41,7 +41,7 @@ static void write_images(void)
     write_file("colour.PNG", bytes, size);
     write_file("colour.jpg", bytes, size);
     write_file("cut.png", bytes, size / 2);
-    /* Bytes behind the end tell the file from what our writer would make. */
+    /* Bytes after the end tell the file from what our writer would make. */
     bytes = realloc(bytes, size + 1);
     bytes[size] = 0;
     write_file("colour", bytes, size + 1);

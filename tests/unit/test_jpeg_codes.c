@@ -116,7 +116,7 @@ static int value_of_size(int size, int which)
     return which & 2 ? -value : value;
 }
 
-/* 160 blocks: each run with a value of each size behind it. */
+/* 160 blocks: each run with a value of each size after it. */
 static void put_each_symbol(jpeg_writer *file, int which)
 {
     uint64_t state = (uint64_t)which;

@@ -45,7 +45,7 @@ static void assert_no_layer(const char *word)
                    LEAT_EINVAL, word);
 }
 
-/* Every field that holds one of a few words: the first number behind them, and
+/* Every field that holds one of a few words: the first number after them, and
    others. The line names the field, the number and the words. */
 START_TEST(a_choice_that_does_not_exist_is_refused)
 {
@@ -284,7 +284,7 @@ START_TEST(a_token_that_is_none_or_of_another_generator_is_refused)
     ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     assert_refused(leat_data_layer_restore(fixture.layer, NULL), LEAT_EINVAL,
                    "no resume token");
-    /* A place behind its own position, an epoch that is, a position where none
+    /* A place after its own position, an epoch that is, a position where none
        can be counted. */
     leat_token wrong;
     leat_token_init(&wrong);

@@ -205,7 +205,7 @@ START_TEST(batches_that_fail_are_listed_too)
 }
 END_TEST
 
-START_TEST(the_file_gets_a_line_each_behind_what_is_there)
+START_TEST(the_file_gets_a_line_each_after_what_is_there)
 {
     FILE *file = fopen(path, "w");
     ck_assert_int_ge(fputs("# before\n", file), 0);
@@ -494,7 +494,7 @@ int main(void)
     tcase_add_test(tcase,
                    the_list_is_in_order_and_bounded_and_the_rest_is_counted);
     tcase_add_test(tcase, batches_that_fail_are_listed_too);
-    tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
+    tcase_add_test(tcase, the_file_gets_a_line_each_after_what_is_there);
     tcase_add_test(tcase, a_file_that_is_no_text_is_refused_and_left_as_it_is);
     tcase_add_test(tcase, a_batch_marks_the_keys_that_it_cut);
     tcase_add_test(tcase,

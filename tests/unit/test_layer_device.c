@@ -111,7 +111,7 @@ START_TEST(an_early_release_waits_for_all_streams_it_names)
         ck_assert_int_eq(
             leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
             LEAT_OK);
-        /* Stream 1 reads what stream 0 was given, behind an event. */
+        /* Stream 1 reads what stream 0 was given, after an event. */
         leat_event event;
         ck_assert_int_eq(device->ops->event_create(device, &event), LEAT_OK);
         device->ops->event_record(device, event, stream[0]);

@@ -66,9 +66,9 @@ START_TEST(setup_names_the_mean_and_both_shapes)
         for (int way = 0; way < BAD_RECORDS_WAYS; way++)
             for (int crop = 0; crop <= 2; crop += 2) {
                 /* The first record that can be read is the one to look at. */
-                int is_behind = policy > 0 && crop;
+                int is_after = policy > 0 && crop;
                 plan.kind[0] =
-                    is_behind ? BAD_RECORDS_UNREADABLE : BAD_RECORDS_GOOD;
+                    is_after ? BAD_RECORDS_UNREADABLE : BAD_RECORDS_GOOD;
                 plan.way = (bad_records_way)way;
                 transform.crop_size = crop;
                 set_policy(policy);

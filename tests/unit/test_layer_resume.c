@@ -224,7 +224,7 @@ START_TEST(a_tokens_bytes_are_as_documented)
     ck_assert_uint_eq(number_at(&token, 1, 1), (uint64_t)_i);
     ck_assert_uint_eq(number_at(&token, 2, 2), 2);
     ck_assert_uint_eq(number_at(&token, 4, 8), 5 * 4 * 2);
-    /* The index may lie behind the epoch's end. */
+    /* The index may lie after the epoch's end. */
     ck_assert_uint_eq(number_at(&token, 12, 8) * LAYER_FIXTURE_COUNT +
                           number_at(&token, 20, 8),
                       5 * 4 * 2);

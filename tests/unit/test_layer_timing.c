@@ -180,7 +180,7 @@ static void expect_wait(layer_fixture *fixture, int timeout_ms, int64_t wanted)
 static const int timeouts[] = {1, 2, 5, 999, 1000, 2500, 3000000, INT_MAX};
 enum { TIMEOUTS = sizeof(timeouts) / sizeof(timeouts[0]) };
 
-START_TEST(a_try_ends_at_its_deadline_neither_before_nor_behind)
+START_TEST(a_try_ends_at_its_deadline_neither_before_nor_after)
 {
     leat_pipeline *pipeline;
     options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
@@ -407,7 +407,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 2 * SECONDS);
     tcase_add_loop_test(
-        tcase, a_try_ends_at_its_deadline_neither_before_nor_behind, 0, 2);
+        tcase, a_try_ends_at_its_deadline_neither_before_nor_after, 0, 2);
     tcase_add_loop_test(tcase, a_look_does_not_wait_at_all, 0, 2);
     tcase_add_test(tcase, waits_that_end_early_add_up_to_the_deadline);
     tcase_add_test(tcase, so_do_those_between_which_the_log_is_told);

@@ -478,7 +478,7 @@ START_TEST(threads_read_at_random_beside_next)
 }
 END_TEST
 
-START_TEST(a_damaged_page_is_a_sticky_error_behind_what_is_good)
+START_TEST(a_damaged_page_is_a_sticky_error_after_what_is_good)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample;
@@ -745,7 +745,7 @@ int main(void)
     tcase_add_test(tcase, every_pass_gives_the_same_records);
     tcase_add_test(tcase, an_index_is_memory_that_the_reader_holds);
     tcase_add_test(tcase, threads_read_at_random_beside_next);
-    tcase_add_test(tcase, a_damaged_page_is_a_sticky_error_behind_what_is_good);
+    tcase_add_test(tcase, a_damaged_page_is_a_sticky_error_after_what_is_good);
     tcase_add_test(tcase, a_cancelled_reader_gives_nothing_any_more);
     tcase_add_test(tcase, a_token_fits_its_own_data_set_alone);
     tcase_add_test(tcase, a_token_knows_the_first_key_and_the_last);

@@ -1,4 +1,4 @@
-/* What a check finds, in whole databases and behind planted damage. */
+/* What a check finds, in whole databases and beyond planted damage. */
 #include "base/memory.h"
 #include "lmdb_fixture.h"
 #include "readers/lmdb/check/lmdb_header_repair.h"
@@ -146,7 +146,7 @@ static size_t node_of(int number)
     return base + load16(base + 16 + 2 * slot);
 }
 
-/* The numbers of the first record on the record's leaf, and behind the last. */
+/* The numbers of the first record on the record's leaf, and after the last. */
 static void ends_of(int number, int *from, int *to)
 {
     uint32_t slot;
@@ -519,7 +519,7 @@ START_TEST(jumps_are_at_even_distances_of_leaves)
 }
 END_TEST
 
-/* The key of the record at which the check goes on behind a jump. */
+/* The key of the record at which the check goes on after a jump. */
 static void jump_and_take(leat_lmdb_check *check, double share, char key[9])
 {
     leat_lmdb_check_entry entry;

@@ -273,7 +273,7 @@ START_TEST(a_page_that_is_listed_twice_is_damage)
 }
 END_TEST
 
-START_TEST(a_page_behind_the_last_is_damage)
+START_TEST(a_page_after_the_last_is_damage)
 {
     uint64_t n;
     unsigned char *numbers = find_part(&n);
@@ -377,7 +377,7 @@ int main(void)
     tcase_add_checked_fixture(planted, begin, end);
     tcase_add_test(planted, a_page_in_use_that_is_listed_as_free_is_damage);
     tcase_add_test(planted, a_page_that_is_listed_twice_is_damage);
-    tcase_add_test(planted, a_page_behind_the_last_is_damage);
+    tcase_add_test(planted, a_page_after_the_last_is_damage);
     tcase_add_test(planted, neighbours_are_told_together);
     tcase_add_test(planted, a_part_that_is_damaged_is_told);
     tcase_add_test(planted,

@@ -63,7 +63,7 @@ static void tear_down(void)
     image.bytes = NULL;
 }
 
-/* Of a copy with nothing behind it, for a sanitizer; compare, do not read. */
+/* Of a copy with nothing after it, for a sanitizer; compare, do not read. */
 static int repair(void)
 {
     unsigned char *exact = malloc(size + !size);
@@ -145,7 +145,7 @@ START_TEST(without_the_second_meta_page_the_first_is_taken)
 }
 END_TEST
 
-START_TEST(a_file_ends_within_a_meta_page_or_just_behind_it)
+START_TEST(a_file_ends_within_a_meta_page_or_just_after_it)
 {
     /* A tree of nothing, so that no other page is needed. */
     for (int i = 0; i < 2; i++) {
@@ -320,7 +320,7 @@ int main(void)
     tcase_add_test(
         tcase, without_the_first_meta_page_the_second_is_found_by_its_place);
     tcase_add_test(tcase, without_the_second_meta_page_the_first_is_taken);
-    tcase_add_test(tcase, a_file_ends_within_a_meta_page_or_just_behind_it);
+    tcase_add_test(tcase, a_file_ends_within_a_meta_page_or_just_after_it);
     tcase_add_test(tcase, a_database_that_cannot_be_read_is_refused);
     tcase_add_test(tcase, meta_pages_that_do_not_follow_each_other_are_damage);
     tcase_add_test(tcase, a_second_meta_page_of_another_page_size_is_not_taken);

@@ -61,7 +61,7 @@ START_TEST(a_database_cut_anywhere_is_refused_or_whole)
 }
 END_TEST
 
-START_TEST(bytes_behind_the_last_page_do_no_harm)
+START_TEST(bytes_after_the_last_page_do_no_harm)
 {
     size_t size;
     int64_t count;
@@ -222,7 +222,7 @@ START_TEST(a_run_of_overflow_pages_is_as_long_as_its_value)
                  "page 3 is damaged: 3 overflow pages for a value of 753");
     expect_limit(RUN_PAGES, 4, 3, 2,
                  "page 3 is damaged: 2 overflow pages for a value of 519");
-    /* Nor does it end behind the last page. */
+    /* Nor does it end after the last page. */
     expect_limit(RUN_PAGES, 4, 3, 4, "page 3 is damaged: 4 overflow pages");
 }
 END_TEST
@@ -405,7 +405,7 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, named_databases_and_duplicates_are_refused_by_name);
     tcase_add_test(tcase, a_database_cut_anywhere_is_refused_or_whole);
-    tcase_add_test(tcase, bytes_behind_the_last_page_do_no_harm);
+    tcase_add_test(tcase, bytes_after_the_last_page_do_no_harm);
     tcase_add_test(tcase, no_flipped_bit_does_more_than_change_values_or_fail);
     tcase_add_test(tcase, pages_of_random_bytes_fail_or_change_nothing);
     tcase_add_test(tcase, damage_is_told_by_its_page);

@@ -29,7 +29,7 @@ static size_t make(int version, const char *dictionary, const void *data,
 
 static int parse(struct npy_header *out, size_t size)
 {
-    /* A copy of the exact size, so that ASan sees a byte read behind it. */
+    /* A copy of the exact size, so that ASan sees a byte read after it. */
     void *copy = malloc(size ? size : 1);
     memcpy(copy, file, size);
     int status = npy_header_parse(out, "x.npy", copy, size);

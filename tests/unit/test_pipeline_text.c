@@ -185,7 +185,7 @@ START_TEST(a_path_of_any_letters_comes_back_from_the_text)
 }
 END_TEST
 
-START_TEST(a_bar_behind_a_path_does_not_change_it)
+START_TEST(a_bar_after_a_path_does_not_change_it)
 {
     const char *const paths[] = {"a\\", "a ", "a\\\\", "a\\ ", "a|"};
     ck_assert_int_eq(leat_reader_register(&teller_type), LEAT_OK);
@@ -450,7 +450,7 @@ START_TEST(shared_pipelines_that_multiply_are_refused)
 }
 END_TEST
 
-START_TEST(the_reason_is_there_even_behind_a_long_text)
+START_TEST(the_reason_is_there_even_after_a_long_text)
 {
     char text[2000] = "lmdb:";
     memset(text + 5, 'x', sizeof(text) - 6);
@@ -650,10 +650,10 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, a_path_of_any_letters_comes_back_from_the_text);
     tcase_add_test(tcase, what_readers_need_is_known_along_the_chain);
-    tcase_add_test(tcase, a_bar_behind_a_path_does_not_change_it);
+    tcase_add_test(tcase, a_bar_after_a_path_does_not_change_it);
     tcase_add_test(tcase, the_text_is_that_of_the_chain_in_order);
     tcase_add_test(tcase, a_wrong_text_is_refused_with_its_place);
-    tcase_add_test(tcase, the_reason_is_there_even_behind_a_long_text);
+    tcase_add_test(tcase, the_reason_is_there_even_after_a_long_text);
     tcase_add_test(tcase, a_chain_without_end_is_refused);
     tcase_add_test(tcase, the_hash_is_of_what_is_done_and_not_of_where);
     tcase_add_test(tcase, an_lmdb_without_a_path_is_refused);

@@ -45,7 +45,7 @@ START_TEST(a_mark_leads_back_with_mark_or_without)
 }
 END_TEST
 
-/* What a call gave no more is not behind the mark. */
+/* What a call gave no more is not after the mark. */
 START_TEST(a_mark_is_before_what_is_kept_or_held)
 {
     static const char *const letters[] = {"ggxgg", "ddDdd", "dDdDd", "gg"};

@@ -649,7 +649,7 @@ END_TEST
  * Behind a resume nothing is known but what is read again, for a shape by
  * restore itself.
  */
-START_TEST(storage_that_fails_behind_a_resume_is_an_error)
+START_TEST(storage_that_fails_after_a_resume_is_an_error)
 {
     leat_token token;
     layer_fixture fixture;
@@ -749,7 +749,7 @@ int main(void)
                    storage_that_fails_while_a_record_is_looked_for_is_an_error);
     tcase_add_test(tcase,
                    storage_that_fails_under_another_ranks_record_is_an_error);
-    tcase_add_test(tcase, storage_that_fails_behind_a_resume_is_an_error);
+    tcase_add_test(tcase, storage_that_fails_after_a_resume_is_an_error);
     tcase_add_test(tcase,
                    memory_that_is_short_for_a_larger_replacement_is_an_error);
     return suite_run(suite);

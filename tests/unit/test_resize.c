@@ -22,7 +22,7 @@ static void forget_tables(void)
     resizer_finish(&resizer);
 }
 
-/* Of exactly its size, so that a sanitizer sees a read behind the end. */
+/* Of exactly its size, so that a sanitizer sees a read after the end. */
 static leat_image make_noise(int channels, const int size[2])
 {
     leat_image image = {channels, size[0], size[1], NULL};

@@ -43,7 +43,7 @@ static char *take(size_t bytes)
     return at;
 }
 
-START_TEST(memory_is_taken_aligned_piece_behind_piece)
+START_TEST(memory_is_taken_aligned_piece_by_piece)
 {
     static const size_t sizes[] = {1, 0, 64, 65, 0, 1000, 63, 4096, 1};
     size_t at[9];
@@ -190,7 +190,7 @@ START_TEST(a_sample_that_owns_its_views_needs_nothing_else)
     ck_assert_ptr_eq(sample.buffer, buffer);
     ck_assert_uint_eq(sample.taken, taken);
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
-    /* What is taken now lies behind them. */
+    /* What is taken now lies after them. */
     memset(take(100), 'x', 100);
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
     ck_assert_str_eq(sample.from.key, "key");
@@ -578,7 +578,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_new_sample_is_empty_and_owns_nothing);
-    tcase_add_test(tcase, memory_is_taken_aligned_piece_behind_piece);
+    tcase_add_test(tcase, memory_is_taken_aligned_piece_by_piece);
     tcase_add_test(tcase, a_cleared_sample_keeps_its_buffer_and_position);
     tcase_add_test(tcase, a_buffer_that_is_large_enough_stays);
     tcase_add_test(tcase, sizes_that_creep_up_settle_early);

@@ -52,7 +52,7 @@ START_TEST(the_first_of_equally_near_ones_stays)
 }
 END_TEST
 
-START_TEST(it_is_written_behind_an_error)
+START_TEST(it_is_written_after_an_error)
 {
     char text[32];
     leat__suggestion suggestion = leat__suggestion_of("jsno");
@@ -72,7 +72,7 @@ int main(void)
     tcase_add_test(tests, near_words_are_found);
     tcase_add_test(tests, far_words_are_not);
     tcase_add_test(tests, the_first_of_equally_near_ones_stays);
-    tcase_add_test(tests, it_is_written_behind_an_error);
+    tcase_add_test(tests, it_is_written_after_an_error);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -231,7 +231,7 @@ static void check_ragged(leat_data_layer *layer, int top,
     assert_shape(values, type, field->spec.ndim, shape);
 }
 
-/* The element behind an index of the padded array, or the padding. */
+/* The element at an index of the padded array, or the padding. */
 static void padded(const struct data *field, int i, const int64_t dims[],
                    int64_t at, leat_dtype type, double value, void *out)
 {

@@ -21,7 +21,7 @@ enum { MEAN_NONE, MEAN_ONE_VALUE, MEAN_VALUES, MEAN_IMAGE, MEANS };
 typedef struct trial {
     leat__transform_job job;
     leat__transform_image image;
-    unsigned char *pixels; /* of exactly the image's bytes behind the shift */
+    unsigned char *pixels; /* of exactly the image's bytes after the shift */
     void *mean;
     unsigned char *expected; /* between two guards, as is `found` */
     unsigned char *found;

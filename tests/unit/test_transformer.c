@@ -127,8 +127,7 @@ START_TEST(crop_mean_and_scale_come_together)
 END_TEST
 
 /* Applies a good image, and then one that is not like it. */
-static void refuse_behind_a_good_one(const leat_field *field,
-                                     const int shape[3])
+static void refuse_after_a_good_one(const leat_field *field, const int shape[3])
 {
     const leat_field good = raw_field();
     const int place[3] = {2, 3, 4};
@@ -149,25 +148,25 @@ START_TEST(what_follows_a_good_image_is_checked_as_well)
     const int place[3] = {2, 3, 4};
     leat_field field = raw_field();
     field.bytes--;
-    refuse_behind_a_good_one(&field, place);
+    refuse_after_a_good_one(&field, place);
     field = raw_field();
     field.dtype = LEAT_FLOAT32;
-    refuse_behind_a_good_one(&field, place);
+    refuse_after_a_good_one(&field, place);
     field.dtype = LEAT_INT32;
-    refuse_behind_a_good_one(&field, place);
+    refuse_after_a_good_one(&field, place);
     field.dtype = LEAT_BYTES;
-    refuse_behind_a_good_one(&field, place);
+    refuse_after_a_good_one(&field, place);
     field = raw_field();
     field.ndim = 2;
-    refuse_behind_a_good_one(&field, place);
+    refuse_after_a_good_one(&field, place);
     for (int i = 0; i < 3; i++) {
         for (int by = -1; by <= 1; by += 2) {
             int other[3] = {2, 3, 4};
             other[i] += by;
             field = raw_field();
-            refuse_behind_a_good_one(&field, other);
+            refuse_after_a_good_one(&field, other);
             field.shape[i] += by;
-            refuse_behind_a_good_one(&field, place);
+            refuse_after_a_good_one(&field, place);
         }
     }
 }

@@ -433,8 +433,8 @@ typedef struct told {
     const char *advice;
 } told;
 
-/* The number that stands behind `words`, which are there. */
-static int number_behind(const char *line, const char *words)
+/* The number after `words`, which are there. */
+static int number_after(const char *line, const char *words)
 {
     const char *at = strstr(line, words);
     if (!at)
@@ -457,15 +457,15 @@ static told read_back(const char *line)
     const char *advice = strchr(helps, ';');
     return (told){
         .keeps_up = strncmp(line, "the feed keeps up; ", 19) == 0,
-        .busy = number_behind(line, " busy "),
-        .storage = number_behind(line, "storage busy "),
+        .busy = number_after(line, " busy "),
+        .storage = number_after(line, "storage busy "),
         .copies =
-            strstr(line, "copies") ? number_behind(line, "copies busy ") : -1,
-        .input = number_behind(line, "waits for input "),
-        .room = number_behind(line, " room "),
-        .lock = number_behind(line, " lock "),
-        .waits = number_behind(line, "forward waits "),
-        .helps = number_behind(line, "helps "),
+            strstr(line, "copies") ? number_after(line, "copies busy ") : -1,
+        .input = number_after(line, "waits for input "),
+        .room = number_after(line, " room "),
+        .lock = number_after(line, " lock "),
+        .waits = number_after(line, "forward waits "),
+        .helps = number_after(line, "helps "),
         .reader = share_of_reader(line),
         .advice = advice ? advice + 2 : "",
     };

@@ -228,7 +228,7 @@ START_TEST(a_mark_before_the_end_leads_to_it)
 }
 END_TEST
 
-/* The first input is at its end, behind what ends the other. */
+/* The first input is at its end, after what ends the other. */
 START_TEST(a_mark_before_an_error_that_a_skip_met_leads_to_it)
 {
     check_mark_at_end("(counted:5,field=a,form=stream) "

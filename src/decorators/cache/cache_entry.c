@@ -37,7 +37,7 @@ typedef struct layout {
     entry_field field[LEAT_MAX_FIELDS];
 } layout;
 
-/* `bytes` of them behind all so far. False: they overflow. */
+/* Adds `bytes` of them after all so far. False: they overflow. */
 static bool add(layout *all, span *out, size_t bytes)
 {
     uint64_t unit = LEAT__CACHE_ENTRY_UNIT;

@@ -16,9 +16,9 @@
 typedef struct leat__record_ahead {
     const leat__record_files *files; /* borrowed */
     size_t window;                   /* bytes; 0: nothing is requested */
-    size_t kept;     /* behind the pass; SIZE_MAX: nothing is dropped */
+    size_t kept;     /* after the pass; SIZE_MAX: nothing is dropped */
     uint64_t past;   /* bytes of the passes before */
-    uint64_t asked;  /* up to here; behind `from`: not in use */
+    uint64_t asked;  /* up to here; after `from`: not in use */
     uint64_t from;   /* dropped up to here */
     size_t resident; /* bytes found resident since the last that were not */
     int ramp;      /* the window is halved this many times while it ramps up */
