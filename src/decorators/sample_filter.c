@@ -91,7 +91,7 @@ static int hold(leat__sample_filter *filter, leat_sample *const out[], int n)
         filter->held_at = filter->nheld = n;
     }
     for (int i = n - 1; i >= 0; i--)
-        leat_sample_swap(&filter->held[--filter->held_at], out[i]);
+        leat__sample_exchange(&filter->held[--filter->held_at], out[i]);
     count_held(filter);
     return LEAT_OK;
 }
@@ -103,7 +103,7 @@ static int pull(leat__sample_filter *filter, leat_sample *const out[], int n,
     leat_reader *upstream = filter->decorator.upstream[0];
     *got = 0;
     while (*got < n && filter->held_at < filter->nheld)
-        leat_sample_swap(out[(*got)++], &filter->held[filter->held_at++]);
+        leat__sample_exchange(&filter->held[filter->held_at++], out[(*got)++]);
     if (*got > 0)
         return LEAT_OK;
     filter->pulled.index += filter->done;

@@ -166,7 +166,7 @@ static int hold(leat_reader *reader, leat_sample *const out[], int n)
         state->nheld = state->held_at = n;
     }
     for (int i = n - 1; i >= 0; i--)
-        leat_sample_swap(&state->held[--state->held_at], out[i]);
+        leat__sample_exchange(&state->held[--state->held_at], out[i]);
     return LEAT_OK;
 }
 
@@ -183,7 +183,7 @@ static int pull_held(leat_reader *reader, leat_sample *const out[], int n,
     if (state->held_at == state->nheld)
         return leat_reader_pull(reader, out, n, got);
     for (*got = 0; *got < n && state->held_at < state->nheld; ++*got)
-        leat_sample_swap(out[*got], &state->held[state->held_at++]);
+        leat__sample_exchange(&state->held[state->held_at++], out[*got]);
     return LEAT_OK;
 }
 

@@ -6,7 +6,8 @@
  * A ring of samples under one lock, with a condition for each end. A sample is
  * made self-contained by its sender before the lock is taken; in the lock
  * it only changes places with the one in the ring, so that buffers go round and
- * nothing is allocated once all have grown. A reader whose samples have another
+ * nothing is allocated once all have grown. Of a buffer far too large for what
+ * it has the contents alone move. A reader whose samples have another
  * allocator, or fields of other readers, takes it into one of its own first,
  * and copies it without the lock.
  *
@@ -20,6 +21,7 @@
 #include "base/memory.h"
 #include "base/shape.h"
 #include "base/thread.h"
+#include "data/sample.h"
 
 #include <stdio.h>
 
@@ -191,7 +193,7 @@ static int wait_for_room(leat_push *push, bool waits)
 static void exchange(leat_push *push, leat_sample *in_ring, leat_sample *other)
 {
     int64_t before = (int64_t)in_ring->buffer_size;
-    leat_sample_swap(in_ring, other);
+    leat__sample_exchange(in_ring, other);
     atomic_fetch_add_explicit(&push->held,
                               (int64_t)in_ring->buffer_size - before,
                               memory_order_relaxed);

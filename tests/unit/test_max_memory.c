@@ -562,6 +562,75 @@ START_TEST(rare_long_samples_of_workers_leave_no_buffers)
 }
 END_TEST
 
+static int map_rare_or_bad(void *user, leat_sample *sample)
+{
+    int status = map_rare(user, sample);
+    return sample->from.record % 37 == 36 ? LEAT_EDATA : status;
+}
+
+static int keep_unless_bad(void *user, const leat_sample *sample, int *keep)
+{
+    (void)user;
+    *keep = 1;
+    return sample->from.record % 37 == 36 ? LEAT_EDATA : LEAT_OK;
+}
+
+/* Of records that a map or a filter refuses. */
+static leat_pipeline *refused_records(bool filters)
+{
+    static const leat_map_options map = {
+        .size = sizeof(map), .fields = &pixels, .nfields = 1};
+    leat_pipeline *numbers, *records, *kept;
+    ck_assert_int_eq(leat_pipeline_parse(&numbers, "range:100003"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_map(&records, numbers,
+                                       filters ? map_rare : map_rare_or_bad,
+                                       NULL, 1, &map),
+                     LEAT_OK);
+    leat_pipeline_unref(numbers);
+    if (!filters)
+        return records;
+    ck_assert_int_eq(
+        leat_pipeline_filter(&kept, records, keep_unless_bad, NULL, 1, NULL),
+        LEAT_OK);
+    leat_pipeline_unref(records);
+    return kept;
+}
+
+/* The caller's samples have large buffers at last, those held for it do not. */
+START_TEST(samples_held_after_a_bad_record_leave_no_buffers)
+{
+    enum { N = 64 };
+    leat_open_options open = LEAT_OPEN_OPTIONS_INIT;
+    leat_sample buffers[N], *out[N];
+    leat_reader *reader;
+    leat_pipeline *records = refused_records(_i == 1);
+    int got;
+    open.allocator = &counting;
+    ck_assert_int_eq(leat_pipeline_open_with(records, &open, &reader), LEAT_OK);
+    for (int i = 0; i < N; i++) {
+        leat_sample_init(out[i] = &buffers[i]);
+        out[i]->allocator = &counting;
+    }
+    for (int64_t number = 0; number < 50000;) {
+        int status = leat_reader_next_batch(reader, out, N, &got);
+        for (int i = 0; i < got; i++, number++)
+            ck_assert_int_eq(*(const unsigned char *)out[i]->field[0].data,
+                             number % 251);
+        if (!status)
+            continue;
+        ck_assert_int_eq(status, LEAT_EDATA);
+        ck_assert_int_eq(number++ % 37, 36);
+    }
+    ck_assert_int_ge(atomic_load(&given), 16 << 20);
+    for (int i = 0; i < N; i++)
+        leat_sample_finish(out[i]);
+    ck_assert_int_le(atomic_load(&given), 4 << 20);
+    leat_reader_close(reader);
+    ck_assert_int_eq(atomic_load(&given), 0);
+    leat_pipeline_unref(records);
+}
+END_TEST
+
 START_TEST(a_bad_first_record_is_no_measure_of_buffers)
 {
     options.prefetch = 64;
@@ -599,6 +668,8 @@ int main(void)
     tcase_add_test(tcase, rare_long_records_leave_no_buffers);
     tcase_add_loop_test(tcase, rare_long_samples_of_workers_leave_no_buffers, 0,
                         2);
+    tcase_add_loop_test(tcase, samples_held_after_a_bad_record_leave_no_buffers,
+                        0, 2);
     tcase_add_test(tcase, a_bad_first_record_is_no_measure_of_buffers);
     return suite_run(suite);
 }

@@ -454,6 +454,42 @@ START_TEST(nothing_is_allocated_once_all_buffers_have_grown)
 }
 END_TEST
 
+/* A number, in a buffer that is long for one in ten. */
+static int send_rare(leat_sample *sample, int32_t number)
+{
+    enum { SHORT = 64, LONG = 1 << 20 };
+    leat_sample_clear(sample);
+    int32_t *at = leat_sample_take(sample, number % 10 < 9 ? SHORT : LONG);
+    *at = number;
+    leat_sample_set(sample, 0, LEAT_INT32, 0, NULL, at);
+    return leat_push_send(push, sample);
+}
+
+/* Each place of the queue has a long sample at some time. */
+START_TEST(rare_long_samples_leave_no_buffers)
+{
+    enum { CAPACITY = 63, ROUNDS = 100 };
+    leat_sample sample, out;
+    make(CAPACITY);
+    leat_sample_init(&sample);
+    leat_sample_init(&out);
+    leat_reader *reader = open_reader();
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CAPACITY; i++)
+            ck_assert_int_eq(send_rare(&sample, round * CAPACITY + i), LEAT_OK);
+        int64_t held = reader->ops->memory(reader);
+        ck_assert_int_le(held, 12 << 20);
+        for (int i = 0; i < CAPACITY; i++) {
+            ck_assert_int_eq(leat_reader_next(reader, &out), LEAT_OK);
+            ck_assert_int_eq(number_of(&out), round * CAPACITY + i);
+        }
+    }
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+    leat_sample_finish(&out);
+}
+END_TEST
+
 START_TEST(samples_of_other_fields_are_refused)
 {
     leat_sample sample;
@@ -719,6 +755,7 @@ int main(void)
     tcase_add_test(tcase, trying_to_send_does_not_wait);
     tcase_add_test(tcase, a_buffer_is_handed_over_not_copied);
     tcase_add_test(tcase, nothing_is_allocated_once_all_buffers_have_grown);
+    tcase_add_test(tcase, rare_long_samples_leave_no_buffers);
     tcase_add_test(tcase, samples_of_other_fields_are_refused);
     tcase_add_test(tcase, a_reader_keeps_its_own_allocator);
     tcase_add_test(tcase, every_allocation_may_fail);
