@@ -246,6 +246,7 @@ static int refuse_own(const char *path, mode_t mode)
                       S_ISLNK(mode)    ? "symbolic link"
                       : S_ISDIR(mode)  ? "directory"
                       : S_ISFIFO(mode) ? "named pipe"
+                      : S_ISSOCK(mode) ? "socket"
                                        : "device");
 }
 

@@ -292,6 +292,20 @@ START_TEST(a_link_or_a_pipe_in_it_is_refused)
 }
 END_TEST
 
+START_TEST(a_cache_without_its_data_is_damaged)
+{
+    leat_reader *reader = NULL;
+    char name[128];
+    cache_make(3);
+    snprintf(name, sizeof(name), "%s/data", cache_path);
+    ck_assert_int_eq(unlink(name), 0);
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(3), &reader),
+                     LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "remove the directory"));
+    cache_remove_all(cache_path);
+}
+END_TEST
+
 START_TEST(a_file_in_its_place_is_refused_and_stays)
 {
     leat_reader *reader = NULL;
@@ -513,6 +527,7 @@ int main(void)
     tcase_add_test(tcase, an_index_longer_than_the_data_can_have_is_refused);
     tcase_add_test(tcase, a_large_index_is_refused_by_its_header);
     tcase_add_test(tcase, a_link_or_a_pipe_in_it_is_refused);
+    tcase_add_test(tcase, a_cache_without_its_data_is_damaged);
     tcase_add_test(tcase, a_file_in_its_place_is_refused_and_stays);
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, every_allocation_may_fail);

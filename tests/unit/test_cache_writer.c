@@ -236,6 +236,37 @@ int __wrap_fsync(int fd)
     return -1;
 }
 
+/* Likewise. */
+int __real_unlinkat(int at, const char *name, int flags);
+int __wrap_unlinkat(int at, const char *name, int flags);
+
+static const char *unremovable; /* a file; NULL: none */
+
+int __wrap_unlinkat(int at, const char *name, int flags)
+{
+    if (!unremovable || strcmp(name, unremovable) != 0)
+        return __real_unlinkat(at, name, flags);
+    errno = EIO;
+    return -1;
+}
+
+/* What cannot be removed is known by its lock, and the next writer removes it.
+ */
+START_TEST(a_part_that_cannot_be_removed_is_followed_by_another)
+{
+    static const char *const names[] = {"data", "index", "kept.lock"};
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    cache_read_some(reader, 3);
+    unremovable = names[_i];
+    leat_reader_close(reader);
+    unremovable = NULL;
+    ck_assert_int_eq(cache_is_there(".partial/data"), _i == 0);
+    ck_assert(cache_is_there(".partial/kept.lock"));
+    cache_make(CACHE_SAMPLES);
+    ck_assert(!cache_is_there(".partial"));
+}
+END_TEST
+
 /* Of data, of index, of PATH.partial, and of PATH's parent. */
 enum { SYNCS = 4 };
 
@@ -519,6 +550,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, threads_write_it_in_any_order);
     tcase_add_test(tcase, a_part_of_an_epoch_leaves_nothing);
+    tcase_add_loop_test(
+        tcase, a_part_that_cannot_be_removed_is_followed_by_another, 0, 3);
     tcase_add_test(tcase, a_killed_writer_is_followed_by_another);
     tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
     tcase_add_test(tcase, a_child_of_a_killed_writer_holds_no_lock);

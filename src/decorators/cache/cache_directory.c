@@ -161,6 +161,8 @@ static int map_data(leat__cache_directory *directory, const char *path)
     int status = leat__cache_join(directory->data_path, path, "/data");
     if (status || header.data_bytes == 0)
         return status;
+    if (access(directory->data_path, F_OK) && errno == ENOENT)
+        return refuse(path, "its data are missing");
     status = leat__mapped_file_open(&directory->data, directory->data_path,
                                     LEAT__MAP_OWN, &about);
     if (status)

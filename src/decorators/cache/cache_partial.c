@@ -371,8 +371,10 @@ void leat__cache_partial_remove(const leat__cache_partial *partial)
     const char *const names[] = {"data", "index", partial->lock};
     if (!is_in_place(partial))
         return;
+    /* Beside a file that stays, the lock says whose it is. */
     for (int i = 0; i < 3; i++)
-        (void)unlinkat(partial->fd, names[i], 0);
+        if (unlinkat(partial->fd, names[i], 0) && errno != ENOENT)
+            return;
     (void)unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR);
 }
 
