@@ -44,7 +44,8 @@ LEAT_API void leat_push_unref(leat_push *push);
  * Sends a sample, and waits while the queue is full. What its fields and key
  * point to is copied, unless it lies in the sample's own buffer
  * (leat_sample_take), which is handed over. The sample comes back cleared, with
- * another buffer to be filled, and the allocator of that.
+ * another buffer to be filled, and the allocator of that; or with its own,
+ * where that is far too large for the contents, which are copied then.
  *
  * LEAT_END once the queue is closed; the sample then stays as it was. Errors:
  * LEAT_EINVAL for a sample whose fields are not those of the queue, which names

@@ -94,6 +94,9 @@ expect 64 '^leat: --count: expected a whole number from 0 to 100000000, found .1
 expect 64 '^leat: --seed: expected a whole number, found .x. ' dump --seed x
 expect 64 '^leat: --workers: expected 0 to 1024 threads, found .1025. ' dump --workers 1025
 expect 64 '^leat: --scale: expected a number, found .x. ' dump --scale x
+long=$(printf 'x%.0s' {1..1000})
+expect 64 "found 'x{64}\.\.\. \(1000 bytes\)'" dump --scale "$long"
+expect 64 "found 'x{64}\.\.\. \(1000 bytes\)': with" dump --mean-value "$long"
 expect 64 '^leat: --shape: expected three whole numbers C,H,W or CxHxW from 1 to 8192, found .1,2. ' \
     synth digits --shape 1,2 db
 expect 64 '^leat: --resize: expected two whole numbers H,W or HxW from 1 to ' \

@@ -1,6 +1,7 @@
 #include "tools/cli/option.h"
 
 #include "base/decimal.h"
+#include "base/error.h"
 #include "base/suggestion.h"
 #include "tools/cli/number.h"
 #include "tools/cli/output.h"
@@ -100,7 +101,7 @@ static void write_range(char *out, size_t size,
 static void read_option(const struct usage *usage,
                         const struct option_spec *option)
 {
-    char range[64];
+    char range[64], found[LEAT__KEY_TEXT_MAX];
     if (!option->read) {
         *(bool *)option->out = true;
         return;
@@ -110,12 +111,14 @@ static void read_option(const struct usage *usage,
         message_misuse(usage->command, "%s", leat_last_error());
     const char *words = describe_value(option);
     write_range(range, sizeof(range), option);
+    if (status)
+        leat__key_text(found, optarg, strlen(optarg));
     if (status && !words)
         message_misuse(usage->command, "--%s: expected %s, found '%s': %s",
-                       option->name, option->value, optarg, option->help);
+                       option->name, option->value, found, option->help);
     if (status)
         message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
-                       option->name, words, range, optarg);
+                       option->name, words, range, found);
 }
 
 /* Whether a word, --NAME or --NAME=VALUE, begins more than one option. */
