@@ -1,6 +1,7 @@
 #include "data/blob.h"
 #include "base/counter.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
@@ -9,6 +10,7 @@
 
 struct leat_blob {
     leat_device *device;
+    unsigned generation; /* of the process that created it: base/fork.h */
     leat_dtype dtype;
     int ndim;
     int64_t shape[LEAT_MAX_DIMS];
@@ -20,15 +22,16 @@ struct leat_blob {
 
 int leat_blob_create(leat_blob **out, leat_device *device)
 {
-    if (!device) {
-        int status = leat_device_find(&device, "cpu");
-        if (status)
-            return status;
-    }
+    int status = device ? LEAT_OK : leat_device_find(&device, "cpu");
+    if (!status)
+        status = leat__fork_watch();
+    if (status)
+        return status;
     leat_blob *blob = leat__alloc_zero(1, sizeof(*blob));
     if (!blob)
         return LEAT_ENOMEM;
     blob->device = device;
+    blob->generation = leat__fork_generation();
     blob->dtype = LEAT_FLOAT32;
     *out = blob;
     return LEAT_OK;
@@ -114,13 +117,18 @@ static bool can_keep(const leat_blob *blob, size_t bytes)
            !leat__slab_is_foreign(slab);
 }
 
-/* Gives the blob new memory. On failure it keeps the old. */
+/*
+ * Gives the blob new memory; on failure it keeps the old. A parent's blob gets
+ * the parent's in a forked child, too, which may not ask the device for it.
+ */
 static int replace_memory(leat_blob *blob, size_t bytes)
 {
     leat__slab *slab;
     int status = leat__slab_create(&slab, blob->device, bytes);
     if (status)
         return status;
+    if (!blob->device->ops->unified)
+        slab->generation = blob->generation;
     int cancel = hold_cancel(blob);
     status = let_end(blob);
     if (!status) {

@@ -38,8 +38,12 @@ static void use_and_destroy(void *argument)
         child_check(!leat_blob_mutable_gpu_data(top) && is_refused());
         child_check(leat_blob_bytes(top) > 0);
     }
-    child_check(leat_blob_reshape(fixture->top[1], LEAT_FLOAT32, 2, shape) ==
-                LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        leat_blob *top = fixture->top[i];
+        child_check(leat_blob_reshape(top, LEAT_FLOAT32, 2, shape) == LEAT_OK);
+        child_check(!leat_blob_mutable_cpu_data(top) && is_refused());
+        child_check(!leat_blob_gpu_data(top) && is_refused());
+    }
     leat_data_layer_cancel(fixture->layer);
     layer_fixture_close(fixture);
     (void)cuda_double_calls(&calls);
