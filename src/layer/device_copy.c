@@ -209,17 +209,29 @@ int leat__device_copy_mark(leat__device_copy *copy, leat__batch *batch,
     return first ? leat_error(first, "%s", line) : LEAT_OK;
 }
 
+/* Twice where it fails: memory is freed after it, and the device may go on. */
+static void wait_for_stream(leat_device *device, leat_stream stream)
+{
+    if (device->ops->stream_synchronize(device, stream))
+        (void)device->ops->stream_synchronize(device, stream);
+}
+
+static void wait_for_event(leat_device *device, leat_event event)
+{
+    if (device->ops->event_synchronize(device, event))
+        (void)device->ops->event_synchronize(device, event);
+}
+
 void leat__device_copy_wait(leat__device_copy *copy, const leat__batch *batches,
                             int n)
 {
     leat_device *device = copy->device;
     if (!copy->has_copies)
         return;
-    (void)device->ops->stream_synchronize(device, copy->copies);
+    wait_for_stream(device, copy->copies);
     if (copy->has_transforms)
-        (void)device->ops->stream_synchronize(device, copy->transforms);
+        wait_for_stream(device, copy->transforms);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < batches[i].nconsumed; k++)
-            (void)device->ops->event_synchronize(device,
-                                                 batches[i].consumed[k]);
+            wait_for_event(device, batches[i].consumed[k]);
 }

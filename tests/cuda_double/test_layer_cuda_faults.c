@@ -281,6 +281,29 @@ START_TEST(a_layer_is_destroyed_while_copies_and_kernels_are_under_way)
 }
 END_TEST
 
+/* The device goes on where a call by which destroy waits for it has failed. */
+START_TEST(memory_is_freed_after_its_kernel_where_a_wait_fails)
+{
+    stage_options.transform_on = (leat_transform_on)_i;
+    stage_options.prefetch = 2;
+    for (int n = 0; n < 12; n++) {
+        sight seen[3 * STAGE_BATCH] = {0};
+        layer_fixture fixture =
+            layer_fixture_open(stage_pipeline, &stage_options);
+        for (int i = 0; i < 3; i++) {
+            stage_forward(&fixture, stage_stream[0]);
+            sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 5,
+                         stage_stream[0]);
+        }
+        cuda_double_fail_named("cuCtxGetCurrent", n, cudaErrorUnknown);
+        layer_fixture_close(&fixture);
+        cuda_double_fail_at(-1, cudaSuccess);
+        ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+        ck_assert_int_eq(sight_count_wrong(seen, 3 * STAGE_BATCH), 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_cuda_faults");
@@ -307,5 +330,7 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_layer_is_destroyed_while_copies_and_kernels_are_under_way, 0,
         2);
+    tcase_add_loop_test(
+        tcase, memory_is_freed_after_its_kernel_where_a_wait_fails, 0, 2);
     return suite_run(suite);
 }
