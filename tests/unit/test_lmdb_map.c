@@ -6,6 +6,8 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 static void expect_refusal(unsigned flags, const char *name, const char *says)
 {
     char directory[FIXTURE_PATH], path[FIXTURE_PATH + 16];
@@ -383,6 +385,43 @@ START_TEST(a_tree_that_leads_back_to_itself_ends)
 }
 END_TEST
 
+/* A tree of 8 levels without a record: each branch has 100 nodes, all of which
+ * lead to the next page. */
+START_TEST(a_tree_of_empty_leaves_is_not_walked_for_ever)
+{
+    enum { LEVELS = 8, NODES = 100, CHILD = 248 };
+    page_image made;
+    int64_t count;
+    page_image_build(&made, 256, 2000);
+    const uint16_t depth = LEVELS, branch = 1, leaf = 2, at = CHILD;
+    const uint64_t none = 0, root = 2;
+    const uint16_t full = 16 + 2 * NODES, bare = 16, upper = CHILD;
+    for (int i = 0; i < 2; i++) {
+        memcpy(made.bytes + i * 256 + 94, &depth, 2);
+        memcpy(made.bytes + i * 256 + 120, &none, 8);
+        memcpy(made.bytes + i * 256 + 128, &root, 8);
+    }
+    for (uint64_t number = root; number < root + LEVELS; number++) {
+        bool is_leaf = number == root + LEVELS - 1;
+        unsigned char *page = made.bytes + number * 256;
+        uint64_t child = number + 1;
+        memset(page, 0, 256);
+        memcpy(page, &number, 8);
+        memcpy(page + 10, is_leaf ? &leaf : &branch, 2);
+        memcpy(page + 12, is_leaf ? &bare : &full, 2);
+        memcpy(page + 14, &upper, 2);
+        for (int i = 0; i < NODES && !is_leaf; i++)
+            memcpy(page + 16 + 2 * i, &at, 2);
+        memcpy(page + CHILD, &child, 6);
+    }
+    ck_assert_int_eq(lmdb_walk_all(made.bytes, made.pages * 256, &count),
+                     LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), "page 9 is damaged") != NULL, "%s",
+                  leat_last_error());
+    free(made.bytes);
+}
+END_TEST
+
 START_TEST(more_records_than_pages_could_hold_take_no_memory)
 {
     size_t size;
@@ -419,6 +458,7 @@ int main(void)
     tcase_add_test(
         tcase, a_transaction_with_fewer_pages_than_the_one_before_is_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
+    tcase_add_test(tcase, a_tree_of_empty_leaves_is_not_walked_for_ever);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
     return suite_run(suite);
 }

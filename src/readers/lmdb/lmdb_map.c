@@ -272,8 +272,10 @@ int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
             map, number, "its offsets end at %u and its nodes begin at %u",
             lower, upper);
     uint32_t count = (lower - LEAT__LMDB_PAGE_HEADER) / 2;
-    /* Only an emptied tree may keep a leaf without records. */
-    if (!count && (type == LEAT__LMDB_BRANCH || map->meta.entries))
+    /* Only an emptied tree may keep a leaf without records, as its root: with
+     * branches above it each would be visited as often as they say. */
+    if (!count &&
+        (type == LEAT__LMDB_BRANCH || map->meta.entries || map->meta.depth > 1))
         return LEAT__LMDB_BAD_PAGE(map, number, "expected %s, it is empty",
                                    "nodes");
     *out = (leat__lmdb_page){number, bytes, count, upper};

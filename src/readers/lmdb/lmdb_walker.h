@@ -2,8 +2,8 @@
  * lmdb_walker.h: the records of an LMDB file in key order, from checked pages.
  *
  * Every page is reached at most once: keys must ascend strictly from leaf to
- * leaf and no leaf may be empty, so a second visit would break the order. At
- * the end the number of records must be the meta page's.
+ * leaf and no leaf under a branch may be empty, so a second visit would break
+ * the order. At the end the number of records must be the meta page's.
  */
 #ifndef LEAT_READERS_LMDB_WALKER_H
 #define LEAT_READERS_LMDB_WALKER_H
