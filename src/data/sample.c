@@ -35,16 +35,30 @@ static void free_buffer(leat_sample *sample)
     sample->idle = 0;
 }
 
+/* Uses in a row after which a buffer that held little is freed. */
+enum { IDLE_USES = 16 };
+
+/* Bytes from which a buffer is large where many samples are held. */
+enum { ROOMY = 64 << 10 };
+
 void leat__sample_trim(leat_sample *sample)
 {
-    enum { CLEARS = 16 };
-    if (!holds_little(sample)) {
+    if (!holds_little(sample))
         sample->idle = 0;
-        return;
-    }
-    if (++sample->idle < CLEARS)
-        return;
-    free_buffer(sample);
+    else if (++sample->idle >= IDLE_USES)
+        free_buffer(sample);
+}
+
+void leat__sample_count_use(leat_sample *sample)
+{
+    if (sample->buffer_size > ROOMY && sample->idle >= 0)
+        sample->idle = holds_little(sample) ? sample->idle + 1 : 0;
+}
+
+void leat__sample_trim_ahead(leat_sample *sample)
+{
+    if (sample->buffer_size > ROOMY && sample->idle >= IDLE_USES)
+        free_buffer(sample);
 }
 
 void leat__sample_release(leat_sample *sample)
@@ -254,7 +268,7 @@ static void swap_buffers(leat_sample *a, leat_sample *b)
 /* Whether a buffer is large for both contents. */
 static bool is_roomy(const leat_sample *sample, const leat_sample *other)
 {
-    enum { ROOMY = 64 << 10, SHARE = 8 };
+    enum { SHARE = 8 };
     size_t part = sample->buffer_size / SHARE;
     return sample->buffer_size > ROOMY && sample->taken < part &&
            other->taken < part && sample->idle >= 0 && other->idle >= 0;

@@ -52,6 +52,14 @@ int leat__sample_keep_line(leat_sample *sample, const char *line);
  */
 void leat__sample_trim(leat_sample *sample);
 
+/*
+ * The same of one of many samples that a reader fills ahead, for which smaller
+ * buffers are large: counts a use before the contents go to the caller, and
+ * frees the buffer before its next use. Buffers change places meanwhile.
+ */
+void leat__sample_count_use(leat_sample *sample);
+void leat__sample_trim_ahead(leat_sample *sample);
+
 /* Frees a buffer that holds little at once. The sample is then to be cleared.
  */
 void leat__sample_release(leat_sample *sample);

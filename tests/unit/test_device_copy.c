@@ -172,10 +172,13 @@ START_TEST(the_end_of_all_use_is_awaited)
     assert_calls("sync stream 1; sync 61; sync 62; sync 71; ");
     leat__device_copy_wait(&device_copy, batches, 1);
     assert_calls("sync stream 1; sync 61; sync 62; ");
-    /* What fails hides nothing that may still be in use. */
+    /* What fails hides nothing that may still be in use, and is tried again. */
     device.fail_at = 0;
     leat__device_copy_wait(&device_copy, batches, 2);
-    assert_calls("sync stream 1; sync 61; sync 62; sync 71; ");
+    assert_calls("sync stream 1; sync stream 1; sync 61; sync 62; sync 71; ");
+    device.fail_at = 2;
+    leat__device_copy_wait(&device_copy, batches, 2);
+    assert_calls("sync stream 1; sync 61; sync 62; sync 62; sync 71; ");
     device_copy.transforms = TRANSFORMS;
     device_copy.has_transforms = 1;
     leat__device_copy_wait(&device_copy, batches, 1);

@@ -562,6 +562,44 @@ START_TEST(rare_long_samples_of_workers_leave_no_buffers)
 }
 END_TEST
 
+/* One sample at a time, whose buffer is large at last. What is read ahead has
+ * large buffers for a while after large samples only. */
+START_TEST(rare_long_samples_read_ahead_leave_no_buffers)
+{
+    enum { SAMPLES = 60000, HELD = 500 };
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = &pixels,
+                                             .nfields = 1,
+                                             .open = script_open,
+                                             .next = rare_next,
+                                             .reset = script_reset};
+    static const leat_prefetch_options fixed = {.size = sizeof(fixed),
+                                                .samples = HELD};
+    leat_open_options open = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *records, *ahead;
+    leat_reader *reader;
+    leat_sample sample;
+    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+                     LEAT_OK);
+    int status = _i == 0 ? leat_pipeline_prefetch(&ahead, records, &fixed)
+                         : leat_pipeline_merge(&ahead, &records, 1, HELD);
+    ck_assert_int_eq(status, LEAT_OK);
+    leat_pipeline_unref(records);
+    open.allocator = &counting;
+    ck_assert_int_eq(leat_pipeline_open_with(ahead, &open, &reader), LEAT_OK);
+    leat_sample_init(&sample);
+    sample.allocator = &counting;
+    for (int i = 0; i < SAMPLES; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(*(const unsigned char *)sample.field[0].data, i % 251);
+    }
+    ck_assert_int_le(atomic_load(&most_given), 150L * LONG);
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+    leat_pipeline_unref(ahead);
+}
+END_TEST
+
 static int map_rare_or_bad(void *user, leat_sample *sample)
 {
     int status = map_rare(user, sample);
@@ -667,6 +705,8 @@ int main(void)
                         3);
     tcase_add_test(tcase, rare_long_records_leave_no_buffers);
     tcase_add_loop_test(tcase, rare_long_samples_of_workers_leave_no_buffers, 0,
+                        2);
+    tcase_add_loop_test(tcase, rare_long_samples_read_ahead_leave_no_buffers, 0,
                         2);
     tcase_add_loop_test(tcase, samples_held_after_a_bad_record_leave_no_buffers,
                         0, 2);

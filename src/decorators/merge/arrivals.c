@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "data/sample.h"
 
 /* Items that are moved under one lock. */
 enum { AT_ONCE = 16 };
@@ -73,6 +74,7 @@ static int read_items(input *input, item *const items[], int n, int *filled,
     int got;
     for (int i = 0; i < n; i++) {
         sample[i] = &items[i]->sample;
+        leat__sample_trim_ahead(sample[i]);
         items[i]->status = LEAT_OK;
     }
     int status = leat_reader_next_batch(input->reader, sample, n, &got);
@@ -221,6 +223,7 @@ static void free_items(leat__arrivals *arrivals, item *const items[], int n)
 /* The caller's buffer, in exchange, may be of another size. */
 static int give(leat__arrivals *arrivals, item *item, leat_sample *out)
 {
+    leat__sample_count_use(&item->sample);
     int status = leat_sample_move(out, &item->sample);
     leat__counter_add(&arrivals->bytes, (int64_t)item->sample.buffer_size -
                                             (int64_t)item->buffer_size);

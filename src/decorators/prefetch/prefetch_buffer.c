@@ -1,6 +1,7 @@
 #include "decorators/prefetch/prefetch_buffer.h"
 #include "base/counter.h"
 #include "base/memory.h"
+#include "data/sample.h"
 
 static void destroy_slot(leat__prefetch_slot *slot)
 {
@@ -47,7 +48,8 @@ int leat__prefetch_buffer_grow(leat__prefetch_buffer *buffer, int n)
 leat__prefetch_slot *leat__prefetch_buffer_take(leat__prefetch_buffer *buffer)
 {
     leat__prefetch_slot *slot = buffer->empty[--buffer->nempty];
-    leat_sample_clear(&slot->sample);
+    leat__sample_trim_ahead(&slot->sample);
+    leat__sample_clear(&slot->sample);
     slot->status = LEAT_OK;
     slot->is_ready = false;
     slot->mark.size = 0;
@@ -108,4 +110,14 @@ void leat__prefetch_buffer_count(leat__prefetch_buffer *buffer,
         return;
     leat__counter_add(&buffer->memory, (int64_t)bytes - (int64_t)slot->counted);
     slot->counted = bytes;
+}
+
+int leat__prefetch_buffer_move(leat__prefetch_buffer *buffer,
+                               leat__prefetch_slot *slot, leat_sample *out)
+{
+    leat__sample_count_use(&slot->sample);
+    int status = leat_sample_move(out, &slot->sample);
+    if (!status)
+        leat__prefetch_buffer_count(buffer, slot);
+    return status;
 }

@@ -80,6 +80,11 @@ leat__prefetch_slot *leat__prefetch_buffer_pop(leat__prefetch_buffer *buffer,
 /* Empties the ring. */
 void leat__prefetch_buffer_clear(leat__prefetch_buffer *buffer);
 
+/* Moves the slot's sample to the caller's. Errors: those of leat_sample_move.
+ */
+int leat__prefetch_buffer_move(leat__prefetch_buffer *buffer,
+                               leat__prefetch_slot *slot, leat_sample *out);
+
 /* Counts what the slot's sample has in memory by now. Any thread. */
 void leat__prefetch_buffer_count(leat__prefetch_buffer *buffer,
                                  leat__prefetch_slot *slot);

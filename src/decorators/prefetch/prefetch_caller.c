@@ -132,10 +132,9 @@ static int deliver(leat__prefetch *prefetch, leat__prefetch_slot *slot,
 {
     if (slot->status)
         slot->sample.nfields = slot->sample.deferred = 0;
-    int status = leat_sample_move(out, &slot->sample);
+    int status = leat__prefetch_buffer_move(&prefetch->buffer, slot, out);
     if (status)
         return status;
-    leat__prefetch_buffer_count(&prefetch->buffer, slot);
     spend(prefetch);
     return slot->status ? leat_error(slot->status, "%s", slot->line) : LEAT_OK;
 }
