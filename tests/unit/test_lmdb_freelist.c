@@ -183,6 +183,49 @@ START_TEST(a_damaged_list_does_no_harm)
 }
 END_TEST
 
+static void put(unsigned char *at, uint64_t value, size_t n)
+{
+    memcpy(at, &value, n);
+}
+
+/* A leaf of LISTS nodes, which all lead to one value of LISTED pages. */
+START_TEST(lists_of_more_pages_than_there_are_are_refused)
+{
+    enum { LISTS = 100, LISTED = 500, NODE = 24 };
+    static unsigned char made[4 * PAGE];
+    unsigned char *leaf = made + 2 * PAGE, *value = made + 3 * PAGE;
+    leat__lmdb_meta meta = {.page_size = PAGE,
+                            .depth = 0,
+                            .root = LEAT__LMDB_NO_PAGE,
+                            .free_depth = 1,
+                            .free_entries = LISTS,
+                            .free_root = 2,
+                            .last_page = 3 + LISTS};
+    put(leaf, 2, 8);
+    put(leaf + 10, LEAT__LMDB_LEAF, 2);
+    put(leaf + 12, 16 + 2 * LISTS, 2);
+    put(leaf + 14, PAGE - LISTS * NODE, 2);
+    for (unsigned i = 0; i < LISTS; i++) {
+        unsigned offset = PAGE - (LISTS - i) * NODE;
+        put(leaf + 16 + 2 * i, offset, 2);
+        put(leaf + offset, 8 * (LISTED + 1), 4);
+        put(leaf + offset + 4, LEAT__LMDB_NODE_OVERFLOW, 2);
+        put(leaf + offset + 6, 8, 2);
+        put(leaf + offset + 8, i + 1, 8);
+        put(leaf + offset + 16, 3, 8);
+    }
+    put(value, 3, 8);
+    put(value + 10, 4, 2);
+    put(value + 12, 1, 4);
+    put(value + 16, LISTED, 8);
+    /* One page that is not in the file: LISTS times, as many as it lacks. */
+    put(value + 24, 4, 8);
+    ck_assert_int_eq(leat__lmdb_freelist_cut(&meta, "db", made, sizeof(made)),
+                     LEAT_EFORMAT);
+    ck_assert_uint_eq(meta.last_page, 3 + LISTS);
+}
+END_TEST
+
 START_TEST(a_part_says_no_more_pages_than_it_has_room_for)
 {
     const uint64_t key = 7;
@@ -224,6 +267,7 @@ int main(void)
     tcase_add_test(tcase, what_is_missing_and_not_free_is_truncated);
     tcase_add_test(tcase, the_list_is_that_of_liblmdb);
     tcase_add_test(tcase, a_damaged_list_does_no_harm);
+    tcase_add_test(tcase, lists_of_more_pages_than_there_are_are_refused);
     tcase_add_test(tcase, a_part_says_no_more_pages_than_it_has_room_for);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -1,4 +1,5 @@
 #include "readers/lmdb/lmdb_freelist.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -65,15 +66,23 @@ uint64_t leat__lmdb_freed_page(const leat__lmdb_freed *freed, size_t i)
     return load64(freed->pages + i * NUMBER);
 }
 
-/* The number of free pages from page `first` to page `last`. */
+/* The number of free pages from page `first` to page `last`, the last of all.
+ * Lists of more pages than there are end it: damaged ones may share a value,
+ * and be as long as the square of the file's size. */
 static int count(const leat__lmdb_map *map, uint64_t first, uint64_t last,
                  uint64_t *out)
 {
     leat__lmdb_freelist list;
     leat__lmdb_freed freed;
+    uint64_t room = last;
     int status = leat__lmdb_freelist_init(&list, map);
     *out = 0;
     while (!status && !(status = leat__lmdb_freelist_next(&list, &freed))) {
+        if (freed.n > room)
+            return leat_error(LEAT_EFORMAT,
+                              "%s: damaged: more than %llu pages are free",
+                              map->name, (unsigned long long)last);
+        room -= freed.n;
         for (size_t i = 0; i < freed.n; i++) {
             uint64_t page = leat__lmdb_freed_page(&freed, i);
             *out += page >= first && page <= last;
