@@ -20,9 +20,11 @@ void leat_sample_finish(leat_sample *sample)
     leat_sample_init(sample);
 }
 
+/* Contents below this part of a buffer are little. */
+enum { SHARE = 8 };
+
 static bool holds_little(const leat_sample *sample)
 {
-    enum { SHARE = 8 };
     return sample->taken < sample->buffer_size / SHARE;
 }
 
@@ -268,7 +270,6 @@ static void swap_buffers(leat_sample *a, leat_sample *b)
 /* Whether a buffer is large for both contents. */
 static bool is_roomy(const leat_sample *sample, const leat_sample *other)
 {
-    enum { SHARE = 8 };
     size_t part = sample->buffer_size / SHARE;
     return sample->buffer_size > ROOMY && sample->taken < part &&
            other->taken < part && sample->idle >= 0 && other->idle >= 0;

@@ -284,7 +284,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
     else if (!status)
         status = device->ops->copy(device, host, memory, mem->bytes, direction,
                                    stream);
-    int waited = device->ops->stream_synchronize(device, stream);
+    int waited = leat__device_finish_stream(device, stream);
     device->ops->stream_destroy(device, stream);
     return status ? status : waited;
 }

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/error.h"
+#include "device/device.h"
 
 static int upload_means(leat__device_copy *copy, const void *means,
                         size_t count)
@@ -13,7 +14,7 @@ static int upload_means(leat__device_copy *copy, const void *means,
         return status;
     status = device->ops->copy(device, copy->means, means, copy->mean_bytes,
                                LEAT_COPY_TO_DEVICE, copy->copies);
-    int waited = device->ops->stream_synchronize(device, copy->copies);
+    int waited = leat__device_finish_stream(device, copy->copies);
     return status ? status : waited;
 }
 
@@ -204,19 +205,13 @@ int leat__device_copy_mark(leat__device_copy *copy, leat__batch *batch,
             leat__error_save(line);
         }
         /* The end cannot be marked, so it is waited for. */
-        (void)device->ops->stream_synchronize(device, streams[i]);
+        (void)leat__device_finish_stream(device, streams[i]);
     }
     return first ? leat_error(first, "%s", line) : LEAT_OK;
 }
 
-/* Twice where it fails: memory is freed after it, and the device may go on. */
-static void wait_for_stream(leat_device *device, leat_stream stream)
-{
-    if (device->ops->stream_synchronize(device, stream))
-        (void)device->ops->stream_synchronize(device, stream);
-}
-
-static void wait_for_event(leat_device *device, leat_event event)
+/* As leat__device_finish_stream. */
+static void finish_event(leat_device *device, leat_event event)
 {
     if (device->ops->event_synchronize(device, event))
         (void)device->ops->event_synchronize(device, event);
@@ -228,10 +223,10 @@ void leat__device_copy_wait(leat__device_copy *copy, const leat__batch *batches,
     leat_device *device = copy->device;
     if (!copy->has_copies)
         return;
-    wait_for_stream(device, copy->copies);
+    (void)leat__device_finish_stream(device, copy->copies);
     if (copy->has_transforms)
-        wait_for_stream(device, copy->transforms);
+        (void)leat__device_finish_stream(device, copy->transforms);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < batches[i].nconsumed; k++)
-            wait_for_event(device, batches[i].consumed[k]);
+            finish_event(device, batches[i].consumed[k]);
 }

@@ -123,6 +123,23 @@ START_TEST(every_call_that_fails_gives_no_pointer_and_leaves_the_head)
 }
 END_TEST
 
+/* Both sides have memory, and one is copied to the other. */
+START_TEST(a_copy_has_ended_where_a_call_fails)
+{
+    static const char *const calls[] = {"cuCtxGetCurrent", "cuCtxGetId"};
+    (void)leat_blob_mutable_cpu_data(blob);
+    for (int n = 0; n < 8; n++) {
+        ck_assert_ptr_nonnull(leat_blob_mutable_gpu_data(blob));
+        if (_i % 2)
+            ck_assert_ptr_nonnull(leat_blob_mutable_cpu_data(blob));
+        cuda_double_fail_named(calls[_i / 2], n, cudaErrorUnknown);
+        (void)(_i % 2 ? leat_blob_gpu_data(blob) : leat_blob_cpu_data(blob));
+        cuda_double_fail_at(-1, cudaSuccess);
+        ck_assert_int_eq(cuda_double_count().destroyed_busy, 0);
+    }
+}
+END_TEST
+
 /* Another memory for the blob, of the caller's choice. */
 static int take_other_memory(int is_lent)
 {
@@ -176,6 +193,7 @@ int main(void)
     tcase_add_test(tcase, a_push_goes_on_the_stream_and_does_not_wait);
     tcase_add_test(tcase,
                    every_call_that_fails_gives_no_pointer_and_leaves_the_head);
+    tcase_add_loop_test(tcase, a_copy_has_ended_where_a_call_fails, 0, 4);
     tcase_add_loop_test(tcase, memory_stays_where_the_wait_for_its_copy_fails,
                         0, 2);
     return suite_run(suite);

@@ -7,9 +7,10 @@
 /*
  * Lends the batch's memory to the layer's `ntop` blobs, or copies it into
  * theirs, as its top_mode says. Work that is enqueued on `*stream` later sees
- * the tops; LEAT_HOST: they are there at once. Where they are copies, nothing
- * on that stream reads the batch, and `*stream` becomes LEAT_HOST. Thread
- * safety: the layer's caller. Errors: those of leat_blob_reshape, LEAT_EDEVICE.
+ * the tops; LEAT_HOST: they are there at once. Where they are copies, their end
+ * is recorded, and `*stream` becomes LEAT_HOST: nothing else reads the batch.
+ * Thread safety: the layer's caller. Errors: those of leat_blob_reshape,
+ * LEAT_EDEVICE.
  */
 int leat__data_layer_hand_off(leat_data_layer *layer, leat__batch *batch,
                               leat_blob *const top[], int ntop,
