@@ -146,7 +146,7 @@ static void take_batches(consumer *self)
             ck_assert_int_eq(
                 leat_data_layer_release(self->fixture.layer, NULL, 0), LEAT_OK);
         /* Restore waits as setup does, and clears a cancel that was to wake
-           whoever comes after it. */
+           the one after it. */
         if (!self->waits && self->own.blocks < 0 &&
             pick(number, 150 + i, 16) == 0)
             resume(self);

@@ -458,9 +458,7 @@ static int long_first_next(void *pass, leat_sample *sample)
     return leat_sample_take(sample, 8 << 20) ? LEAT_EDATA : LEAT_ENOMEM;
 }
 
-/* A layer over these records, or over `records`, with 16 MiB if not less. */
-static leat_pipeline *set_up_long(int (*next)(void *, leat_sample *),
-                                  leat_pipeline *records)
+static leat_pipeline *called_back(int (*next)(void *, leat_sample *))
 {
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = &pixels,
@@ -468,9 +466,18 @@ static leat_pipeline *set_up_long(int (*next)(void *, leat_sample *),
                                       .open = script_open,
                                       .next = next,
                                       .reset = script_reset};
+    leat_pipeline *records;
+    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
+                     LEAT_OK);
+    return records;
+}
+
+/* A layer over these records, or over `records`, with 16 MiB if not less. */
+static leat_pipeline *set_up_long(int (*next)(void *, leat_sample *),
+                                  leat_pipeline *records)
+{
     if (!records)
-        ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
-                         LEAT_OK);
+        records = called_back(next);
     if (!options.max_memory)
         options.max_memory = 16 << 20;
     options.host_allocator = &counting;
@@ -567,20 +574,12 @@ END_TEST
 START_TEST(rare_long_samples_read_ahead_leave_no_buffers)
 {
     enum { SAMPLES = 60000, HELD = 500 };
-    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                             .fields = &pixels,
-                                             .nfields = 1,
-                                             .open = script_open,
-                                             .next = rare_next,
-                                             .reset = script_reset};
     static const leat_prefetch_options fixed = {.size = sizeof(fixed),
                                                 .samples = HELD};
     leat_open_options open = LEAT_OPEN_OPTIONS_INIT;
-    leat_pipeline *records, *ahead;
+    leat_pipeline *records = called_back(rare_next), *ahead;
     leat_reader *reader;
     leat_sample sample;
-    ck_assert_int_eq(leat_pipeline_callback(&records, &callbacks, NULL),
-                     LEAT_OK);
     int status = _i == 0 ? leat_pipeline_prefetch(&ahead, records, &fixed)
                          : leat_pipeline_merge(&ahead, &records, 1, HELD);
     ck_assert_int_eq(status, LEAT_OK);
