@@ -34,6 +34,7 @@ struct image_import {
     struct image_record_options options;
 
     struct image_list *list;
+    uint64_t files; /* digest of them at the beginning */
     struct worker_pool *pool;
     int64_t first;  /* line where this run begins */
     int64_t next;   /* line to be taken */
@@ -127,10 +128,50 @@ static const char *list_name(const struct image_import *import)
     return strcmp(import->path, "-") != 0 ? import->path : "stdin";
 }
 
+/* Depends on the size and the time of change of every file, and on which are
+   missing. */
+static int digest_files(struct image_import *import, uint64_t *out)
+{
+    void *maker;
+    uint64_t hash = image_list_hash_start;
+    int status = open_maker(&maker, import);
+    if (status)
+        return status;
+    for (int64_t i = 0; i < image_list_lines(import->list) && !status; i++) {
+        int64_t identity[3];
+        const char *name = image_list_name(import->list, i);
+        if (!name)
+            continue;
+        status = image_record_identify(maker, name, identity);
+        hash = image_list_hash(hash, identity, sizeof(identity));
+        if (!status)
+            status = interrupt_check();
+    }
+    close_maker(maker);
+    *out = hash;
+    return status;
+}
+
+/* That the images are still those of the arguments. */
+static int check_files(struct image_import *import)
+{
+    uint64_t files;
+    int status = digest_files(import, &files);
+    if (status || files == import->files)
+        return status;
+    return leat_error(LEAT_EFORMAT,
+                      "%s: its images were written or removed while they were "
+                      "read; run the command again",
+                      list_name(import));
+}
+
 /* At the end: a list of which nothing could be read is wrong itself. Each image
    has been named. */
-static int finish(const struct image_import *import)
+static int finish(struct image_import *import)
 {
+    int status = check_files(import);
+    if (status)
+        return status;
     if (import->first || import->unreadable.count < import->images)
         return LEAT_END;
     if (import->images == 1)
@@ -226,30 +267,6 @@ static int report(struct importer *importer, int64_t records, json_t *object)
                          missing == 1 ? "is" : "are", before);
 }
 
-/* Depends on the size and the time of change of every file, and on which are
-   missing. */
-static int digest_files(struct image_import *import, uint64_t *out)
-{
-    void *maker;
-    uint64_t hash = image_list_hash_start;
-    int status = open_maker(&maker, import);
-    if (status)
-        return status;
-    for (int64_t i = 0; i < image_list_lines(import->list) && !status; i++) {
-        int64_t identity[3];
-        const char *name = image_list_name(import->list, i);
-        if (!name)
-            continue;
-        status = image_record_identify(maker, name, identity);
-        hash = image_list_hash(hash, identity, sizeof(identity));
-        if (!status)
-            status = interrupt_check();
-    }
-    close_maker(maker);
-    *out = hash;
-    return status;
-}
-
 /* Each in a line of its own, by which an import of others is refused. */
 static void add_options(struct image_import *import)
 {
@@ -273,7 +290,6 @@ static void add_options(struct image_import *import)
 
 static void open_list(struct image_import *import)
 {
-    uint64_t files = 0;
     const struct image_record_options *options = &import->options;
     struct importer *importer = &import->importer;
     /* The directory that names are relative to, as an absolute path. */
@@ -293,9 +309,9 @@ static void open_list(struct image_import *import)
         importer_add(importer, "%lld lines %016llx", (long long)importer->count,
                      (unsigned long long)image_list_digest(import->list)));
     add_options(import);
-    output_require(digest_files(import, &files));
+    output_require(digest_files(import, &import->files));
     output_require(importer_add(importer, "files' sizes and times %016llx",
-                                (unsigned long long)files));
+                                (unsigned long long)import->files));
 }
 
 static void check_options(struct image_import *import, const char *command)

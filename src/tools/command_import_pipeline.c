@@ -181,11 +181,20 @@ static int make_record(struct pipeline_import *import, struct record *out)
     return LEAT_OK;
 }
 
+/* No rerun resumes an import of files that were written since. */
+static int check_files(const struct pipeline_import *import, int status)
+{
+    int changed = leat_reader_check(import->reader);
+    return changed == LEAT_EIO ? LEAT_EFORMAT : changed ? changed : status;
+}
+
 static int next_record(struct importer *importer, struct record *out)
 {
     struct pipeline_import *import = (struct pipeline_import *)importer;
     int status =
         interrupt_explain(leat_reader_next(import->reader, &import->sample));
+    if (status == LEAT_END || status == LEAT_EIO)
+        status = check_files(import, status);
     return status ? status : make_record(import, out);
 }
 

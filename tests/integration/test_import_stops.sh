@@ -262,6 +262,24 @@ touch -r stamp whole/data.mdb
 grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(cat stdout)"
 rm -rf out
 
+# A file that is written while it is read gives no database: here the labels keep it.
+{ printf '\000\000\010\003\000\000\000\002\000\000\001\000\000\000\001\000' && head -c 131072 1.bin; } >written
+touch -d '1 hour ago' written
+"$leat" import mnist written pipe out >stdout 2>stderr &
+pid=$!
+exec 8>pipe
+printf '\000\000\010\001\000\000\000\002\000' >&8
+until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+until [ -e out.leat-part ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+printf '\001' | dd of=written bs=1 seek=131000 conv=notrunc 2>/dev/null
+printf '\001' >&8
+exec 8>&-
+wait $pid && fail "images that were written meanwhile"
+[ "$(cat stderr)" = 'leat: written: was written while it was read; run the command again' ] ||
+    fail "images that were written meanwhile: $(cat stderr)"
+[ "$(echo out*)" = 'out*' ] || fail "left of what was written meanwhile: $(echo out*)"
+rm -rf written
+
 # What comes through a pipe is other input each time, even where it begins alike.
 printf -- '-\r\n' >list
 ln -s /dev/stdin input-1

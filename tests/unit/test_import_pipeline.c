@@ -7,6 +7,7 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@ static int label_ndim;
 static double label_of_last;
 static int fields;
 static int fails_at; /* once; below 0: never */
+static int written_at; /* likewise, and for good */
+static bool is_written;
 
 typedef struct typed_reader {
     leat_reader reader;
@@ -95,6 +98,7 @@ static int typed_next(leat_reader *reader, leat_sample *const out[], int n,
     typed_reader *self = (typed_reader *)reader;
     (void)n;
     *got = 0;
+    is_written |= self->next == written_at;
     if (self->next == RECORDS)
         return LEAT_END;
     if (self->next == fails_at) {
@@ -119,6 +123,12 @@ static int typed_seek(leat_reader *reader, leat_position position,
     return LEAT_OK;
 }
 
+static int typed_check(leat_reader *reader)
+{
+    (void)reader;
+    return is_written ? leat_error(LEAT_EIO, "typed: was written") : LEAT_OK;
+}
+
 static void typed_cancel(leat_reader *reader)
 {
     (void)reader;
@@ -134,6 +144,7 @@ static const leat_reader_ops typed_ops = {.size = sizeof(leat_reader_ops),
                                           .fields = typed_fields,
                                           .next = typed_next,
                                           .seek = typed_seek,
+                                          .check = typed_check,
                                           .cancel = typed_cancel,
                                           .close = typed_close};
 
@@ -164,6 +175,8 @@ static void set_up(void)
     label_of_last = 5;
     fields = 2;
     fails_at = -1;
+    written_at = -1;
+    is_written = false;
 }
 
 static void tear_down(void)
@@ -279,6 +292,25 @@ START_TEST(an_import_of_what_only_goes_forward_goes_on)
 }
 END_TEST
 
+/* Nothing is kept, whether or not the reader notices it first. */
+START_TEST(an_import_of_what_was_written_meanwhile_is_refused)
+{
+    for (written_at = 0; written_at <= RECORDS; written_at++) {
+        char part[80];
+        fails_at = _i ? written_at : -1;
+        is_written = false;
+        ck_assert_int_eq(run(), 2);
+        ck_assert_int_ne(access(path, F_OK), 0);
+        snprintf(part, sizeof(part), "%s.leat-part", path);
+        ck_assert_int_ne(access(part, F_OK), 0);
+    }
+    written_at = fails_at = -1;
+    is_written = false;
+    ck_assert_int_eq(run(), 0);
+    check_database(LEAT_UINT8);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_pipeline");
@@ -291,5 +323,7 @@ int main(void)
         tcase, pixels_are_bytes_or_floats_of_up_to_three_dimensions, 0, 4);
     tcase_add_loop_test(tcase, what_no_datum_can_hold_is_refused, 0, 6);
     tcase_add_test(tcase, an_import_of_what_only_goes_forward_goes_on);
+    tcase_add_loop_test(
+        tcase, an_import_of_what_was_written_meanwhile_is_refused, 0, 2);
     return suite_run(suite);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -198,6 +199,30 @@ START_TEST(an_idx_file_holds_what_its_header_promises)
 }
 END_TEST
 
+/* With a number of records and with any; plain and gzipped. */
+START_TEST(a_file_that_was_written_meanwhile_is_refused)
+{
+    static const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    struct record_file batch;
+    const unsigned char *record;
+    char byte;
+    write_records(3, 0, _i % 2);
+    ck_assert_int_eq(futimens(file, long_ago), 0);
+    ck_assert_int_eq(
+        record_file_open(&batch, path, CIFAR10_BATCH, _i / 2 ? 3 : 0), LEAT_OK);
+    ck_assert_int_eq(record_file_next(&batch, &record), LEAT_OK);
+    /* The same byte. */
+    ck_assert_int_eq(pread(file, &byte, 1, 0), 1);
+    ck_assert_int_eq(pwrite(file, &byte, 1, 0), 1);
+    ck_assert_int_eq(record_file_next(&batch, &record), LEAT_OK);
+    ck_assert_int_eq(record_file_next(&batch, &record), LEAT_OK);
+    ck_assert_int_eq(record_file_next(&batch, &record), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "was written while it was read"));
+    record_file_close(&batch);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record_file");
@@ -215,6 +240,8 @@ int main(void)
     tcase_add_test(tcase, a_missing_file_is_an_error);
     tcase_add_loop_test(tcase, an_idx_file_holds_what_its_header_promises, 0,
                         2);
+    tcase_add_loop_test(tcase, a_file_that_was_written_meanwhile_is_refused, 0,
+                        4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

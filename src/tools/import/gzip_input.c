@@ -4,6 +4,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,13 +23,34 @@ int gzip_input_open(struct gzip_input *input, const char *path)
     if (status)
         return status;
     *input = (struct gzip_input){.path = path, .fd = fd};
-    input->buffer = malloc(BUFFER_BYTES);
-    if (input->buffer && inflateInit2(&input->z, GZIP_WINDOW) == Z_OK)
-        return LEAT_OK;
+    if (fstat(fd, &input->opened)) {
+        status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+    } else {
+        input->buffer = malloc(BUFFER_BYTES);
+        if (input->buffer && inflateInit2(&input->z, GZIP_WINDOW) == Z_OK)
+            return LEAT_OK;
+        status = out_of_memory(input);
+    }
     free(input->buffer);
     input->buffer = NULL;
     close(fd); /* Read-only: nothing is lost if it fails. */
-    return out_of_memory(input);
+    return status;
+}
+
+int gzip_input_check(const struct gzip_input *input)
+{
+    const struct stat *then = &input->opened;
+    struct stat now;
+    if (fstat(input->fd, &now))
+        return leat_error(LEAT_EIO, "%s: %s", input->path, strerror(errno));
+    if (!S_ISREG(now.st_mode) || (now.st_size == then->st_size &&
+                                  now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
+                                  now.st_mtim.tv_nsec == then->st_mtim.tv_nsec))
+        return LEAT_OK;
+    return leat_error(LEAT_EFORMAT,
+                      "%s: was written while it was read; run the command "
+                      "again",
+                      input->path);
 }
 
 void gzip_input_close(struct gzip_input *input)

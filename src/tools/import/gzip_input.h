@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 enum gzip_part { GZIP_BEGIN, GZIP_PLAIN, GZIP_MEMBER, GZIP_BETWEEN, GZIP_REST };
@@ -20,6 +21,7 @@ struct gzip_input {
     enum gzip_part part;
     z_stream z;
     unsigned char *buffer; /* of input; NULL: none is open */
+    struct stat opened;    /* what it was then */
 };
 
 /*
@@ -34,6 +36,12 @@ int gzip_input_open(struct gzip_input *input, const char *path);
  */
 int gzip_input_read(struct gzip_input *input, void *out, size_t size,
                     size_t *got);
+
+/*
+ * That nobody wrote the file since it was opened, by its size and time of
+ * change; a pipe passes. Errors: LEAT_EFORMAT, LEAT_EIO.
+ */
+int gzip_input_check(const struct gzip_input *input);
 
 void gzip_input_close(struct gzip_input *input);
 

@@ -77,6 +77,13 @@ int record_file_open(struct record_file *file, const char *path,
                         : leat_error(LEAT_ENOMEM, "%s: out of memory", path);
 }
 
+/* LEAT_END, for a file that is still what it was. */
+static int end(const struct record_file *file)
+{
+    int status = gzip_input_check(&file->input);
+    return status ? status : LEAT_END;
+}
+
 /* That the file ends here. */
 static int check_end(struct record_file *file)
 {
@@ -84,7 +91,7 @@ static int check_end(struct record_file *file)
     size_t got;
     int status = gzip_input_read(&file->input, &byte, 1, &got);
     if (status || !got)
-        return status ? status : LEAT_END;
+        return status ? status : end(file);
     return leat_error(LEAT_EFORMAT, "%s: continues past the %lld %ss %s",
                       file->path, (long long)file->count,
                       formats[file->format].noun,
@@ -133,7 +140,7 @@ int record_file_next(struct record_file *file, const unsigned char **record)
                           file->path, (long long)file->next, file->record[0],
                           CIFAR10_LABELS - 1);
     if (!got && !has_count && file->next)
-        return file->input.is_cut ? refuse_rest(file) : LEAT_END;
+        return file->input.is_cut ? refuse_rest(file) : end(file);
     if (got < file->size)
         return refuse_end(file, got);
     file->next++;

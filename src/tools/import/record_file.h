@@ -43,7 +43,8 @@ int record_file_open(struct record_file *file, const char *path,
 /*
  * The next record; borrowed until the next call. LEAT_END after the last one.
  * Errors: LEAT_EFORMAT for a file that is shorter or longer than it should be,
- * has labels that CIFAR-10 does not have, or damaged gzip data; as of open.
+ * has labels that CIFAR-10 does not have, or damaged gzip data, and at the end
+ * for one that was written meanwhile; as of open.
  */
 int record_file_next(struct record_file *file, const unsigned char **record);
 
