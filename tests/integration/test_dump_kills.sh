@@ -93,6 +93,11 @@ try() {
     fi
     if [ "${how%%:*}" = kill ]; then check_kill; else check_fail; fi
     cp before token
+    if [ "$mode ${how%%:*}" = 'force kill' ] && has_old; then
+        LD_PRELOAD=$trap SYSCALL_TRAP=fail:6:28 dump --force &&
+            fail "$how: no failure of the next dump"
+        has_old || fail "$how: a dump that failed removed the earlier one: $(ls out)"
+    fi
     dump --force || fail "$how: the same command failed: $(<log)"
     is_done || fail "$how: the same command leaves $(ls out)"
 }

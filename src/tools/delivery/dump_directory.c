@@ -191,9 +191,7 @@ int dump_directory_open(struct dump_directory *out, const char *path,
         return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
                           path);
     }
-    status = check(out, force);
-    /* Only one process has the lock. */
-    return status ? status : visit_entries(out, remove_leftover, NULL);
+    return check(out, force);
 }
 
 int dump_directory_check(const struct dump_directory *directory,
@@ -282,7 +280,11 @@ void dump_directory_close(struct dump_directory *directory, bool keep)
         free(directory->aside[i].path);
     }
     free(directory->aside);
-    if (directory->is_made && !keep)
+    /* Not before: they may be all that there is of an earlier dump. Only one
+       process has the lock. */
+    if (keep)
+        (void)visit_entries(directory, remove_leftover, NULL);
+    else if (directory->is_made)
         directory_unmake(directory->path, directory->kept);
     if (directory->fd >= 0)
         close(directory->fd);

@@ -29,7 +29,7 @@ extern const char dump_start[DUMP_START_BYTES + 1];
 
 /*
  * Makes the directory if need be and locks it. With `force` other files in it
- * stay. What a killed dump left is removed, unless the directory is refused.
+ * stay.
  * Errors: LEAT_EINVAL for a database's directory, for .npy files of
  * others, for other files without `force`, and while another process writes
  * there; LEAT_EIO, LEAT_ENOMEM. Closed by the caller in any case.
@@ -58,8 +58,8 @@ int dump_directory_set_aside(struct dump_directory *directory);
  */
 int dump_directory_restore(struct dump_directory *directory, int status);
 
-/* Removes what is set aside; takes the directory back, where it was made and is
-   empty, unless `keep`. */
+/* Removes what is set aside. With `keep` removes what a killed dump left, too;
+   else takes the directory back, where it was made and is empty. */
 void dump_directory_close(struct dump_directory *directory, bool keep);
 
 #endif
