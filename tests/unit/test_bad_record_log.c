@@ -710,23 +710,48 @@ static void limit_files(rlim_t bytes)
     (void)setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-START_TEST(a_full_disk_is_counted_and_what_follows_stands_on_its_own_line)
+/* Neither within the first line's source nor in a later line, which other runs
+ * and ranks would take for another program's, or list once more. */
+START_TEST(a_full_disk_is_counted_and_leaves_no_part_of_a_line)
 {
+    static const rlim_t limits[] = {1, RLIM_INFINITY, 21, 0, RLIM_INFINITY};
     leat__bad_record_log *log = open_log();
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         leat__bad bad = make_bad(i, "s", NULL, "bad");
-        limit_files(i == 1 ? 21 : i == 2 ? 0 : RLIM_INFINITY);
+        limit_files(limits[i]);
         leat__bad_record_log_note(log, &bad);
+        limit_files(RLIM_INFINITY);
+        leat__bad_record_file other;
+        leat__bad_record_file_init(&other, "other", path);
+        ck_assert_int_eq(leat__bad_record_file_open(&other), LEAT_OK);
+        leat__bad_record_file_finish(&other);
     }
-    limit_files(RLIM_INFINITY);
-    ck_assert_int_eq(log->count, 4);
-    ck_assert_int_eq(log->unwritten, 2);
-    close_log(log, "s\t0\t\t0\t0\tnone\tbad\ns\t1\n"
-                   "s\t3\t\t0\t0\tnone\tbad\n");
+    ck_assert_int_eq(log->count, 5);
+    ck_assert_int_eq(log->unwritten, 3);
+    close_log(log, "s\t1\t\t0\t0\tnone\tbad\n"
+                   "s\t4\t\t0\t0\tnone\tbad\n");
 }
 END_TEST
 
-/* An earlier run's disk was full, or another rank's. */
+/* Who has no lock may have been written after. */
+START_TEST(a_part_of_a_line_stays_where_another_has_the_lock)
+{
+    int other = open(path, O_RDWR | O_CREAT, 0666);
+    ck_assert_int_ge(other, 0);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    leat__bad_record_log *log = open_log();
+    leat__bad bad = make_bad(1, "s", NULL, "bad");
+    limit_files(3);
+    leat__bad_record_log_note(log, &bad);
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(close(other), 0);
+    add(log, 2, "s", NULL, "bad");
+    close_log(log, "s\t1\n"
+                   "s\t2\t\t0\t0\tnone\tbad\n");
+}
+END_TEST
+
+/* An earlier run crashed, or another rank. */
 START_TEST(a_line_that_others_left_torn_is_not_gone_on_with)
 {
     FILE *file = fopen(path, "w");
@@ -786,8 +811,8 @@ int main(void)
     tcase_add_test(
         tcase, each_record_of_the_list_is_logged_and_then_that_there_are_more);
     tcase_add_test(tcase, a_key_that_is_cut_is_marked);
-    tcase_add_test(
-        tcase, a_full_disk_is_counted_and_what_follows_stands_on_its_own_line);
+    tcase_add_test(tcase, a_full_disk_is_counted_and_leaves_no_part_of_a_line);
+    tcase_add_test(tcase, a_part_of_a_line_stays_where_another_has_the_lock);
     tcase_add_test(tcase, a_line_that_others_left_torn_is_not_gone_on_with);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

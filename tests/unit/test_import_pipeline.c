@@ -25,7 +25,7 @@ static leat_dtype label_type;
 static int label_ndim;
 static double label_of_last;
 static int fields;
-static int fails_at; /* once; below 0: never */
+static int fails_at;   /* once; below 0: never */
 static int written_at; /* likewise, and for good */
 static bool is_written;
 

@@ -1,8 +1,8 @@
 /*
  * DESIGN. Layers, members and processes append to one file. Each does so under
  * the file's lock (flock), since what another is writing is seen in parts: it
- * reads what the others have appended, ends a line that a full disk or a crash
- * left torn, and writes its own. Where the lock cannot be had the line is
+ * reads what the others have appended, ends a line that a crash left
+ * torn, and writes its own. Where the lock cannot be had the line is
  * written without; that may put an empty line between two others.
  *
  * A layer whose setup fails removes the file that it made while that is empty,
@@ -13,20 +13,17 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "layer/on_error/bad_record_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Four bytes for each of a path, a key and a reason, and the numbers. */
-#define LINE_MAX_BYTES (4 * (4096 + LEAT__KEY_MAX + LEAT__ERROR_MAX) + 256)
 
 /* Lines are read so many bytes at a time; a longer one is none of leat's. */
 #define BUFFER_BYTES ((size_t)64 << 10)
@@ -37,11 +34,6 @@ enum { PROBE_BYTES = 16 };
 
 /* Nanoseconds that the lock is waited for, and that a signal may cut short. */
 enum { LOCK_WAIT = 1000000000, LOCK_PAUSE = 200000 };
-
-/* What a line consists of, with tabs between. */
-enum { SOURCE, RECORD, KEY, EPOCH, POSITION, REPLACEMENT, REASON, COLUMNS };
-
-static const char *const replacement_name[] = {"none", "zeros", "record"};
 
 void leat__bad_record_file_init(leat__bad_record_file *file, const char *name,
                                 const char *path)
@@ -69,62 +61,6 @@ static int fail(const leat__bad_record_file *file, int code)
                               file->path);
 }
 
-/* A record without a source is known by its position in the epoch. */
-static leat__record_mark make_mark(const char *source, size_t size,
-                                   int64_t record, int64_t position)
-{
-    return (leat__record_mark){.source = leat__record_set_source(source, size),
-                               .record = size > 0 ? record : position};
-}
-
-/* The number from `text` up to `end`; 0: there is none. */
-static bool read_number(const char *text, const char *end, int64_t *out)
-{
-    char digits[24] = "";
-    char *stop;
-    size_t size = (size_t)(end - text);
-    if (size == 0 || size >= sizeof(digits))
-        return false;
-    memcpy(digits, text, size);
-    *out = strtoll(digits, &stop, 10);
-    return stop == digits + size;
-}
-
-/* Whether the text from `text` up to `end` names a replacement. */
-static bool is_replacement(const char *text, const char *end)
-{
-    size_t n = sizeof(replacement_name) / sizeof(*replacement_name);
-    size_t size = (size_t)(end - text);
-    for (size_t i = 0; i < n; i++)
-        if (strlen(replacement_name[i]) == size &&
-            memcmp(replacement_name[i], text, size) == 0)
-            return true;
-    return false;
-}
-
-/* Which record a line lists; 0: it is none of leat's. A table of another
- * program may have numbers in the same columns, but no replacement. */
-static bool read_line(const char *line, const char *end, leat__record_mark *out)
-{
-    int64_t record, epoch, position;
-    const char *column[COLUMNS] = {line};
-    for (int i = 1; i < COLUMNS; i++) {
-        const char *from = column[i - 1];
-        const char *tab = memchr(from, '\t', (size_t)(end - from));
-        if (!tab)
-            return false;
-        column[i] = tab + 1;
-    }
-    if (!read_number(column[RECORD], column[KEY] - 1, &record) ||
-        !read_number(column[EPOCH], column[POSITION] - 1, &epoch) ||
-        !read_number(column[POSITION], column[REPLACEMENT] - 1, &position) ||
-        !is_replacement(column[REPLACEMENT], column[REASON] - 1))
-        return false;
-    *out =
-        make_mark(line, (size_t)(column[RECORD] - 1 - line), record, position);
-    return true;
-}
-
 /* Takes the whole lines in the buffer; the bytes that they are. */
 static int take_lines(leat__bad_record_file *file, size_t size, size_t *taken)
 {
@@ -133,7 +69,7 @@ static int take_lines(leat__bad_record_file *file, size_t size, size_t *taken)
     const char *next;
     for (; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
         leat__record_mark mark;
-        if (read_line(line, next, &mark) &&
+        if (leat__bad_record_line_read(line, next, &mark) &&
             leat__record_set_add(&file->listed, &mark) == LEAT_ENOMEM)
             return LEAT_ENOMEM;
     }
@@ -213,7 +149,7 @@ static bool is_of_others(const char *bytes, size_t size)
     leat__record_mark mark;
     bool has_others = false;
     for (; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
-        if (read_line(line, next, &mark))
+        if (leat__bad_record_line_read(line, next, &mark))
             return false;
         has_others |= next > line && *line != '#';
     }
@@ -308,80 +244,14 @@ int leat__bad_record_file_open(leat__bad_record_file *file)
     return status;
 }
 
-/*
- * Tabs and line ends would break the line; the rest stays as it is. So does a
- * sentence's backslash; of a name it is written out, to be read back.
- */
-static size_t put_text(char *out, const char *text, size_t size,
-                       bool is_sentence)
+/* A part of a line lists nothing. What another wrote after it, without the
+ * lock, stays. */
+static void take_back(const leat__bad_record_file *file, int64_t before,
+                      ssize_t n)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        bool plain = byte >= 0x20 && byte != 0x7f;
-        if (byte == '\\')
-            plain = is_sentence;
-        used += (size_t)sprintf(out + used, plain ? "%c" : "\\x%02x", byte);
-    }
-    out[used++] = '\t';
-    return used;
-}
-
-/* Behind `text` if the line begins with it, else the line. */
-static const char *after(const char *line, const char *text)
-{
-    size_t size = strlen(text);
-    return strncmp(line, text, size) == 0 ? line + size : line;
-}
-
-/* The error line without the source, record and key that columns name. */
-static const char *reason_of(const leat__bad *bad, const leat_provenance *from)
-{
-    char text[LEAT__KEY_TEXT_MAX];
-    char record[32 + LEAT__KEY_TEXT_MAX];
-    const char *line = bad->line;
-    size_t size = from->source ? strlen(from->source) : 0;
-    if (size > 0 && strncmp(line, from->source, size) == 0 &&
-        strncmp(line + size, ": ", 2) == 0)
-        line += size + 2;
-    snprintf(record, sizeof(record), "record %lld", (long long)from->record);
-    const char *rest = after(line, record);
-    if (rest == line)
-        return line;
-    if (from->key) {
-        snprintf(
-            record, sizeof(record), ", key %s",
-            leat__key_text(text, from->key, from->key_size + from->key_cut));
-        rest = after(rest, record);
-    }
-    if (strncmp(rest, ": ", 2) == 0)
-        return rest + 2;
-    return *rest == ' ' ? rest + 1 : line;
-}
-
-/* The line, and which record it lists. */
-static size_t format_line(char line[LINE_MAX_BYTES], const leat__bad *bad,
-                          leat__record_mark *mark)
-{
-    leat_provenance from = leat__bad_from(bad);
-    const char *source = from.source ? from.source : "";
-    const char *reason = reason_of(bad, &from);
-    size_t used = put_text(line, source, strnlen(source, 4096), 0);
-    *mark = make_mark(line, used - 1, from.record, from.position);
-    used += (size_t)sprintf(line + used, "%lld\t", (long long)from.record);
-    used += put_text(line + used, from.key ? from.key : "",
-                     from.key ? from.key_size : 0, 0);
-    if (from.key && from.key_cut)
-        used += (size_t)sprintf(line + used - 1, "... (%zu bytes)\t",
-                                from.key_size + from.key_cut) -
-                1;
-    used += (size_t)sprintf(line + used, "%lld\t%lld\t%s\t",
-                            (long long)from.epoch, (long long)from.position,
-                            replacement_name[from.replacement]);
-    /* The key in it has such letters already. */
-    used += put_text(line + used, reason, strlen(reason), 1);
-    line[used - 1] = '\n';
-    return used;
+    struct stat about;
+    if (fstat(file->file, &about) == 0 && about.st_size == before + n)
+        (void)!ftruncate(file->file, before);
 }
 
 /* One write for a line: ranks may append to one file. */
@@ -401,7 +271,10 @@ static int write_line(leat__bad_record_file *file, const char *line,
     } while (n < 0 && errno == EINTR);
     if (n == (ssize_t)size)
         return LEAT_OK;
-    return fail(file, n < 0 ? errno : ENOSPC);
+    code = n < 0 ? errno : ENOSPC;
+    if (n > 0 && file->is_locked)
+        take_back(file, about.st_size, n);
+    return fail(file, code);
 }
 
 /* Whether the lock was had; not to have it is no error. */
@@ -411,11 +284,13 @@ static bool lock(leat__bad_record_file *file)
     int64_t end = file->is_held ? 0 : leat__clock_now() + LOCK_WAIT;
     while (flock(file->file, LOCK_EX | LOCK_NB)) {
         file->is_held = errno == EWOULDBLOCK;
+        file->is_locked = false;
         if ((!file->is_held && errno != EINTR) || leat__clock_now() >= end)
             return false;
         nanosleep(&pause, NULL);
     }
     file->is_held = false;
+    file->is_locked = true;
     return true;
 }
 
@@ -472,14 +347,14 @@ static int follow(leat__bad_record_file *file)
 
 static int append(leat__bad_record_file *file, const leat__bad *bad)
 {
-    char line[LINE_MAX_BYTES + 1] = "\n";
+    char line[LEAT__BAD_RECORD_LINE_MAX + 1] = "\n";
     leat__record_mark mark;
     int status = follow(file);
     if (!status)
         status = catch_up(file);
     if (status)
         return status;
-    size_t size = format_line(line + 1, bad, &mark);
+    size_t size = leat__bad_record_line_format(line + 1, bad, &mark);
     if (leat__record_set_has(&file->listed, &mark))
         return LEAT_OK;
     if (leat__record_set_is_full(&file->listed))

@@ -14,6 +14,7 @@ typedef struct leat__bad_record_file {
     int file;         /* -1: not open */
     bool is_made;     /* it was not there before */
     bool is_held;     /* another had the lock for longer than is waited for */
+    bool is_locked;   /* by this one, while a line is added */
     bool is_torn;     /* the part read so far ends within a line */
     int64_t read;     /* bytes of it whose lines are in `listed` */
     char *buffer;     /* to read them */
