@@ -113,7 +113,8 @@ LEAT_API void *leat_blob_mutable_gpu_data(leat_blob *blob);
 /**
  * Enqueues the copy of the host's contents to the device on `stream` (Caffe's
  * async_gpu_push). The host side must not change until the stream has passed
- * this point. Errors: LEAT_ENOMEM, LEAT_EDEVICE, LEAT_ESTATE when the blob has
+ * this point; of a lent top that the device computed the copy is over on
+ * return. Errors: LEAT_ENOMEM, LEAT_EDEVICE, LEAT_ESTATE when the blob has
  * no shape, its newest contents are not on the host, or its batch was returned
  * to its data layer. Thread safety: one caller a blob.
  */

@@ -230,8 +230,10 @@ typedef struct leat_data_layer_options {
                                shrinks to fit the first sample. What batches of
                                larger ones take beyond that counts, too, until
                                the layer is restored or destroyed; forward is
-                               LEAT_ELIMIT where it does not fit. 0: no limit
-                             */
+                               LEAT_ELIMIT where it does not fit. Tops' own
+                               memory, of copies and of what the host reads of
+                               one that the device computed, is the blobs'. 0:
+                               no limit */
     size_t max_image_bytes; /* memory that decoding one image may take, pixels
                                and coefficients; one that takes more is a bad
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with

@@ -56,8 +56,8 @@ typedef struct leat_reader_stats {
  */
 typedef struct leat_memory_stats {
     int64_t pinned;   /* host memory that the device reaches by DMA; with that
-                         of tops that the device computed, once the host has
-                         read one of a layer that lends them */
+                         of a lent top that the device computed, once the host
+                         has read it */
     int64_t pageable; /* host memory that the device could not pin: copies from
                          it are slower, and their call may wait */
     int64_t device;   /* memory of the device, where that is not the host's */

@@ -212,10 +212,8 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
         status = let_end(blob);
         if (status)
             return status;
-        leat__slab_ref(slab);
-        leat__syncedmem_clear(&blob->mem);
+        leat__syncedmem_view(&blob->mem, slab);
     }
-    blob->mem.slab = slab;
     blob->mem.offset = offset;
     blob->mem.bytes = bytes;
     blob->mem.head = head;

@@ -106,6 +106,11 @@ void leat__slab_set_tally(leat__slab *slab, leat__host_tally *tally)
     slab->tally = tally;
 }
 
+void leat__slab_set_device_only(leat__slab *slab)
+{
+    slab->is_device_only = !slab->device->ops->unified;
+}
+
 const leat_allocator *leat__slab_allocator(const leat__slab *slab)
 {
     return slab->allocator.alloc ? &slab->allocator : NULL;
@@ -219,13 +224,63 @@ int leat__slab_ensure_device(leat__slab *slab)
 
 void leat__syncedmem_clear(leat__syncedmem *mem)
 {
-    leat__slab *slab = mem->slab;
+    leat__slab *slab = mem->slab, *mirror = mem->mirror;
     leat__fence *written = mem->written;
     /* Before they are freed: a child that is forked meanwhile would free them
      * once more. */
     *mem = (leat__syncedmem){0};
     leat__slab_unref(slab);
+    leat__slab_unref(mirror);
     leat__fence_unref(written);
+}
+
+void leat__syncedmem_view(leat__syncedmem *mem, leat__slab *slab)
+{
+    leat__slab *mirror = mem->mirror;
+    bool serves = mirror && slab->is_device_only &&
+                  slab->device == mirror->device &&
+                  slab->tally == mirror->tally;
+    if (serves)
+        mem->mirror = NULL;
+    leat__slab_ref(slab);
+    leat__syncedmem_clear(mem);
+    mem->slab = slab;
+    mem->mirror = serves ? mirror : NULL;
+}
+
+static int make_mirror(leat__syncedmem *mem)
+{
+    const leat__slab *slab = mem->slab;
+    leat__slab *mirror;
+    int status = leat__slab_create(&mirror, slab->device, mem->bytes);
+    if (status)
+        return status;
+    mirror->must_pin = slab->must_pin;
+    leat__slab_set_allocator(mirror, leat__slab_allocator(slab));
+    leat__slab_set_tally(mirror, slab->tally);
+    status = leat__slab_ensure_host(mirror);
+    if (status) {
+        leat__slab_unref(mirror);
+        return status;
+    }
+    leat__slab_unref(mem->mirror);
+    mem->mirror = mirror;
+    return LEAT_OK;
+}
+
+static int ensure_host(leat__syncedmem *mem)
+{
+    if (!mem->slab->is_device_only)
+        return leat__slab_ensure_host(mem->slab);
+    return mem->mirror && mem->mirror->bytes >= mem->bytes ? LEAT_OK
+                                                           : make_mirror(mem);
+}
+
+/* Where the host side is, once ensured. */
+static char *host_side(const leat__syncedmem *mem)
+{
+    return mem->slab->is_device_only ? mem->mirror->host
+                                     : (char *)mem->slab->host + mem->offset;
 }
 
 void leat__syncedmem_set_written(leat__syncedmem *mem, leat__fence *fence)
@@ -257,9 +312,10 @@ static int refuse_foreign(const leat__slab *slab)
 /* A child may lack pinned pages, but has pageable ones. */
 static bool is_host_accessible(const leat__syncedmem *mem)
 {
-    const leat__slab *slab = mem->slab;
-    return !leat__slab_is_foreign(slab) ||
-           (slab->is_pageable && mem->head != LEAT_HEAD_AT_GPU);
+    const leat__slab *host =
+        mem->slab->is_device_only ? mem->mirror : mem->slab;
+    return !leat__slab_is_foreign(mem->slab) ||
+           (host && host->is_pageable && mem->head != LEAT_HEAD_AT_GPU);
 }
 
 /*
@@ -271,7 +327,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
 {
     leat__slab *slab = mem->slab;
     leat_device *device = slab->device;
-    char *host = (char *)slab->host + mem->offset;
+    char *host = host_side(mem);
     char *memory = (char *)slab->device_memory + mem->offset;
     leat_stream stream;
     int status = device->ops->stream_create(device, &stream);
@@ -304,7 +360,7 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
         (void)refuse_foreign(slab);
         return NULL;
     }
-    if (leat__slab_ensure_host(slab))
+    if (ensure_host(mem))
         return NULL;
     if (mem->head == LEAT_HEAD_AT_GPU) {
         if (!slab->device->ops->unified && copy_sides(mem, LEAT_COPY_TO_HOST))
@@ -316,7 +372,7 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
         return NULL;
     if (will_write || mem->head == LEAT_UNINITIALIZED)
         mem->head = LEAT_HEAD_AT_CPU;
-    return (char *)slab->host + mem->offset;
+    return host_side(mem);
 }
 
 void *leat__syncedmem_gpu(leat__syncedmem *mem, bool will_write)
@@ -344,12 +400,11 @@ int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
     bool is_host = side == LEAT_HEAD_AT_CPU;
     if (leat__slab_is_foreign(slab))
         return refuse_foreign(slab);
-    int status =
-        is_host ? leat__slab_ensure_host(slab) : leat__slab_ensure_device(slab);
+    int status = is_host ? ensure_host(mem) : leat__slab_ensure_device(slab);
     if (status)
         return status;
     mem->head = side;
-    *out = (char *)(is_host ? slab->host : slab->device_memory) + mem->offset;
+    *out = is_host ? host_side(mem) : (char *)slab->device_memory + mem->offset;
     return LEAT_OK;
 }
 
@@ -367,8 +422,9 @@ int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
     if (!slab->device->ops->unified)
         status = slab->device->ops->copy(
             slab->device, (char *)slab->device_memory + mem->offset,
-            (char *)slab->host + mem->offset, mem->bytes, LEAT_COPY_TO_DEVICE,
-            stream);
+            host_side(mem), mem->bytes, LEAT_COPY_TO_DEVICE, stream);
+    if (!status && slab->is_device_only)
+        status = leat__device_finish_stream(slab->device, stream);
     if (status)
         return status;
     mem->head = LEAT_SYNCED;

@@ -48,6 +48,7 @@ typedef struct leat__slab {
     size_t bytes;
     bool must_pin; /* an error, instead of pageable memory, if pinning fails */
     bool is_pageable;
+    bool is_device_only; /* each view has a host side of its own */
     void *host;          /* NULL until first used */
     void *device_memory; /* NULL until first used; unified: host */
     atomic_int references;
@@ -67,6 +68,14 @@ void leat__slab_set_allocator(leat__slab *slab,
                               const leat_allocator *allocator);
 /* Has the host side counted from its allocation to its end; NULL: nowhere. */
 void leat__slab_set_tally(leat__slab *slab, leat__host_tally *tally);
+
+/*
+ * Each view has a host side of its own, so that one of many contents that the
+ * device makes takes host memory for one. Of a slab that nobody has viewed; a
+ * device that computes in host memory has one side.
+ */
+void leat__slab_set_device_only(leat__slab *slab);
+
 /* The allocator set, or NULL; borrowed. */
 const leat_allocator *leat__slab_allocator(const leat__slab *slab);
 /*
@@ -90,15 +99,23 @@ int leat__slab_ensure_host(leat__slab *slab);
 int leat__slab_ensure_device(leat__slab *slab);
 
 typedef struct leat__syncedmem {
-    leat__slab *slab; /* shared; NULL: empty */
+    leat__slab *slab;   /* shared; NULL: empty */
+    leat__slab *mirror; /* its own: the host side of a view of a slab that is
+                           device-only; NULL until first used */
     size_t offset;
     size_t bytes;
     leat_head head;
     leat__fence *written; /* shared; NULL: nothing writes the device's side */
 } leat__syncedmem;
 
-/* Drops the references to slab and fence. */
+/* Drops the references to slab and fence, and a host side of its own. */
 void leat__syncedmem_clear(leat__syncedmem *mem);
+
+/*
+ * Makes it a view of `slab` (shared) alone: all else is zero, but for a host
+ * side of its own that serves this slab as well.
+ */
+void leat__syncedmem_view(leat__syncedmem *mem, leat__slab *slab);
 
 /* Says when the device's writes end: at the fence's latest record; NULL: now.
  */
@@ -126,7 +143,10 @@ void *leat__syncedmem_gpu(leat__syncedmem *mem, bool will_write);
  */
 int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out);
 
-/* Enqueues the copy from host to device; the head becomes SYNCED. */
+/*
+ * Enqueues the copy from host to device; the head becomes SYNCED. From a host
+ * side of its own, which the next contents use again, the copy is over then.
+ */
 int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream);
 
 #endif

@@ -272,6 +272,7 @@ static int make_top(leat__batch *batch, size_t bytes)
         return status;
     if (batch->top_slab)
         leat__slab_set_tally(slab, batch->top_slab->tally);
+    leat__slab_set_device_only(slab);
     status = leat__slab_ensure_device(slab);
     if (!status) {
         leat__batch_set_top(batch, slab, 0, bytes);

@@ -36,6 +36,7 @@ static int make_tops(leat__device_queue *queue,
     if (status)
         return status;
     leat__slab_set_tally(slab, queue->tally);
+    leat__slab_set_device_only(slab);
     status = leat__slab_ensure_device(slab);
     for (int i = 0; i < queue->n && !status; i++)
         leat__batch_set_top(&queue->batch[i], slab, (size_t)i * each, each);

@@ -338,23 +338,63 @@ START_TEST(a_top_that_is_written_outlives_its_layer)
 }
 END_TEST
 
+/* Of more batches than there are at a time. */
+static void read_tops(layer_fixture *fixture)
+{
+    for (int i = 0; i < 20; i++) {
+        const float *data = leat_blob_cpu_data(fixture->top[0]);
+        const float *label = leat_blob_cpu_data(fixture->top[1]);
+        ck_assert(data && label);
+        ck_assert_float_eq(
+            data[7], (float)layer_fixture_pixel((int)label[0] - 1000, 0, 1, 1));
+        ck_assert_int_eq(layer_fixture_forward(fixture), LEAT_OK);
+    }
+}
+
 START_TEST(host_memory_for_a_top_that_the_device_computed_is_counted)
 {
+    int64_t before = 0;
     leat_stats stats = {.size = sizeof(stats)};
-    cuda_double_set_pinnable(_i ? 1 << 16 : SIZE_MAX);
     stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
-    stage_options.batch_size = _i ? 100 : STAGE_BATCH;
     layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
         ck_assert_int_eq(stats.memory.pinned, cuda_double_count().pinned_bytes);
         if (i == 0) {
+            before = stats.memory.pinned;
             ck_assert_int_eq(stats.memory.pageable, 0);
-            ck_assert_ptr_nonnull(leat_blob_cpu_data(fixture.top[0]));
+            cuda_double_set_pinnable(_i ? (size_t)before : SIZE_MAX);
+            read_tops(&fixture);
         }
     }
-    ck_assert_int_eq(stats.memory.pageable > 0, _i);
+    /* Of one top, however many batches there are. */
+    int64_t bytes = (int64_t)leat_blob_bytes(fixture.top[0]);
+    ck_assert_int_eq(stats.memory.pinned - before, _i ? 0 : bytes);
+    ck_assert_int_eq(stats.memory.pageable, _i ? bytes : 0);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
+/* The host's copy of one top serves the next one, too. */
+START_TEST(what_is_pushed_back_is_there_before_the_next_top_is_read)
+{
+    sight seen[STAGE_BATCH] = {0};
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    sight_launch(fixture.top, 0, seen, 1e4, stage_stream[0]);
+    float *data = leat_blob_mutable_cpu_data(fixture.top[0]);
+    ck_assert_ptr_nonnull(data);
+    for (int64_t i = 0; i < leat_blob_count(fixture.top[0]); i++)
+        data[i] = -5;
+    ck_assert_int_eq(leat_cuda_push(fixture.top[0], stage_stream[0]), LEAT_OK);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    stage_forward(&fixture, stage_stream[1]);
+    ck_assert_ptr_nonnull(leat_blob_cpu_data(fixture.top[0]));
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    for (int k = 0; k < STAGE_BATCH; k++)
+        ck_assert_float_eq(seen[k].pixel, -5);
     layer_fixture_close(&fixture);
 }
 END_TEST
@@ -430,6 +470,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_top_that_is_written_outlives_its_layer, 0, 4);
     tcase_add_loop_test(
         tcase, host_memory_for_a_top_that_the_device_computed_is_counted, 0, 2);
+    tcase_add_test(tcase,
+                   what_is_pushed_back_is_there_before_the_next_top_is_read);
     tcase_add_test(tcase, doubles_are_not_made_on_a_device);
     return suite_run(suite);
 }

@@ -215,7 +215,8 @@ END_TEST
 START_TEST(two_views_of_a_slab_have_heads_of_their_own)
 {
     begin(1);
-    leat__syncedmem other = {mem.slab, BYTES / 2, BYTES / 2, 0, NULL};
+    leat__syncedmem other = {
+        .slab = mem.slab, .offset = BYTES / 2, .bytes = BYTES / 2};
     leat__slab_ref(mem.slab);
     mem.bytes = BYTES / 2;
     memset(leat__syncedmem_cpu(&mem, 1), 1, BYTES / 2);
@@ -228,6 +229,42 @@ START_TEST(two_views_of_a_slab_have_heads_of_their_own)
     ck_assert_int_eq(on_device(memory + BYTES / 2), 2);
     leat__syncedmem_clear(&mem);
     ck_assert_int_eq(on_device(memory + BYTES / 2), 2);
+    leat__syncedmem_clear(&other);
+    end();
+}
+END_TEST
+
+/* On a device with memory of its own; the other one has one side. */
+START_TEST(a_view_of_what_the_device_alone_has_keeps_a_host_side)
+{
+    begin(_i);
+    leat__syncedmem other = {0};
+    leat__slab_set_device_only(mem.slab);
+    mem.bytes = BYTES / 4;
+    char *host = leat__syncedmem_cpu(&mem, 1);
+    ck_assert_int_eq(mem.slab->host == NULL, _i);
+    memset(host, 1, mem.bytes);
+    const char *memory = leat__syncedmem_gpu(&mem, 0);
+    ck_assert_int_eq(on_device(memory), 1);
+    mem.offset = BYTES / 2;
+    mem.head = LEAT_HEAD_AT_GPU;
+    ck_assert_int_eq(leat__syncedmem_cpu(&mem, 0) == host, _i);
+    leat__syncedmem_view(&other, mem.slab);
+    other.offset = BYTES / 2;
+    other.bytes = BYTES / 2;
+    char *apart = leat__syncedmem_cpu(&other, 1);
+    ck_assert_int_eq(apart == leat__syncedmem_cpu(&mem, 0), !_i);
+    /* In memory of its own it has none. */
+    leat__slab *slab;
+    ck_assert_int_eq(leat__slab_create(&slab, device, BYTES), LEAT_OK);
+    leat__slab_set_device_only(slab);
+    leat__syncedmem_view(&mem, slab);
+    mem.bytes = BYTES / 4;
+    ck_assert_int_eq(leat__syncedmem_cpu(&mem, 0) == host, _i);
+    slab->is_device_only = false;
+    leat__syncedmem_view(&mem, slab);
+    ck_assert_ptr_null(mem.mirror);
+    leat__slab_unref(slab);
     leat__syncedmem_clear(&other);
     end();
 }
@@ -301,6 +338,8 @@ int main(void)
     tcase_add_test(tcase, a_failing_device_leaves_the_head_where_it_was);
     tcase_add_test(tcase, short_memory_is_reported_and_can_be_tried_again);
     tcase_add_test(tcase, two_views_of_a_slab_have_heads_of_their_own);
+    tcase_add_loop_test(
+        tcase, a_view_of_what_the_device_alone_has_keeps_a_host_side, 0, NAMES);
     tcase_add_test(tcase, what_is_freed_has_been_let_go_of);
     return suite_run(suite);
 }
