@@ -121,6 +121,18 @@ run 0 "${show[@]}" --bad-record-file bad.list --out broken.png
 grep -q '^broken	[0-2]	.*	zeros	neither JPEG nor PNG' bad.list ||
     fail "the list: $(cat bad.list)"
 [ "$(wc -l <bad.list)" -eq 1 ] || fail "the list: $(cat bad.list)"
+# What cannot be written there is said, as of a full disk.
+lines=20000
+yes '# a comment' | head -n $lines >full.list
+for full in "${show[*]} --out broken.png" \
+    'dump --reader lmdb:broken --batch 3 --on-error ZERO --out full'; do
+    read -ra full <<<"$full"
+    ulimit -S -f 200
+    run 0 "${full[@]}" --bad-record-file full.list
+    ulimit -S -f unlimited
+    [ "$(<err)" = 'leat: full.list: 1 bad record could not be written to it' ] || fail "$(<err)"
+    [ "$(wc -l <full.list)" -eq $lines ] || fail 'a line beyond the limit'
+done
 run 2 "${show[@]}" --bad-record-file list.png --out list.png
 grep -qx 'leat: list.png: is the list of bad records; give another name' err || fail "$(cat err)"
 [ ! -e list.png ] || fail 'an empty list, or a sheet in its place'

@@ -2,6 +2,7 @@
 
 #include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
 #include "tools/database/database.h"
 
 #include <leat/ext/device.h>
@@ -182,7 +183,7 @@ int64_t layer_source_bad_records(const struct layer_source *source)
     return stats.bad_records;
 }
 
-void layer_source_destroy(struct layer_source *source)
+static void destroy(struct layer_source *source)
 {
     cleanup_remove(source);
     interrupt_unwatch(source->layer);
@@ -193,6 +194,23 @@ void layer_source_destroy(struct layer_source *source)
     if (source->device)
         source->device->ops->stream_destroy(source->device, source->stream);
     memset(source, 0, sizeof(*source));
+}
+
+/* The library says so in its log, which the tool does not print. */
+static void report_unlisted(const struct layer_source *source)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    if (!leat_data_layer_stats(source->layer, &stats) && stats.unwritten > 0)
+        message_print(
+            0, "%s: %s could not be written to it", list_of(source),
+            output_count(stats.unwritten, "bad record", "bad records"));
+}
+
+void layer_source_destroy(struct layer_source *source)
+{
+    if (source->layer)
+        report_unlisted(source);
+    destroy(source);
 }
 
 /* Others that write to it have its lock. */
@@ -213,5 +231,5 @@ void layer_source_abandon(struct layer_source *source)
 {
     if (source->makes_list)
         drop_list(list_of(source));
-    layer_source_destroy(source);
+    destroy(source);
 }

@@ -51,7 +51,8 @@ int layer_source_fetch(struct layer_source *source,
 /* Bad records that forward met so far. */
 int64_t layer_source_bad_records(const struct layer_source *source);
 
-/* Frees it; takes zeroed memory too. */
+/* Frees it; takes zeroed memory too. Prints on stderr how many bad records
+   could not be written to their list. */
 void layer_source_destroy(struct layer_source *source);
 
 /* Likewise, of a command of which nothing came: a list of bad records that
