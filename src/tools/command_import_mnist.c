@@ -67,6 +67,10 @@ static void check_counts(struct mnist *mnist)
 
 static void open_files(struct mnist *mnist, char *const path[])
 {
+    /* Before they are opened: one that is replaced meanwhile is another file
+       for a rerun. */
+    for (int i = 0; i < 2; i++)
+        output_require(importer_add_file(&mnist->importer, path[i]));
     output_require(record_file_open(&mnist->images, path[0], IDX_IMAGES, 0));
     output_require(record_file_open(&mnist->labels, path[1], IDX_LABELS, 0));
     check_counts(mnist);
@@ -83,8 +87,6 @@ static void open_files(struct mnist *mnist, char *const path[])
     output_require(importer_add(&mnist->importer, "mnist, images %lld to %lld",
                                 (long long)mnist->range[0],
                                 (long long)mnist->range[1] - 1));
-    for (int i = 0; i < 2; i++)
-        output_require(importer_add_file(&mnist->importer, path[i]));
 }
 
 int command_import_mnist(int argc, char **argv)
