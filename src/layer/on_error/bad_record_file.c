@@ -1,9 +1,9 @@
 /*
  * DESIGN. Layers, members and processes append to one file. Each does so under
  * the file's lock (flock), since what another is writing is seen in parts: it
- * reads what the others have appended, ends a line that a crash left
- * torn, and writes its own. Where the lock cannot be had the line is
- * written without; that may put an empty line between two others.
+ * reads what the others have appended, ends a line that a crash left torn, and
+ * writes its own. Where the lock cannot be had the line is written without;
+ * that may put an empty line between two others.
  *
  * A layer whose setup fails removes the file that it made while that is empty,
  * and its user may remove any. Whoever has it open finds it without a name, and
