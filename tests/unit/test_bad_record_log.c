@@ -107,78 +107,6 @@ static void add(leat__bad_record_log *log, int record, const char *source,
     ck_assert_int_eq(leat__bad_record_log_note(log, &bad), LEAT_OK);
 }
 
-START_TEST(nothing_in_a_line_breaks_it)
-{
-    leat__bad_record_log *log = open_log();
-    add(log, 3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo, key k\\x0a");
-    close_log(log, "a\\x09b\t3\tk\\x0a\\x01\\x5c\xc3\xa4\t0\t0\tnone\t"
-                   "one\\x09two, key k\\x0a\n");
-}
-END_TEST
-
-/* Of bytes that take four letters each, as many as a line may have. */
-START_TEST(the_longest_line_is_written_whole)
-{
-    enum { NAME = 4096, LETTERS = 4 };
-    static char name[NAME + 10], key[LEAT__KEY_MAX + 1], line[LEAT__ERROR_MAX];
-    static char text[64 * 1024], expected[64 * 1024];
-    char *at = expected;
-    memset(name, 1, sizeof(name) - 1);
-    memset(key, 1, LEAT__KEY_MAX);
-    memset(line, 1, sizeof(line) - 1);
-    leat__bad_record_log *log = open_log();
-    leat__bad bad = make_bad(2000000000, name, key, line);
-    bad.from.key_cut = 1000000;
-    bad.from.epoch = bad.from.position = INT64_MAX;
-    leat__bad_record_log_note(log, &bad);
-    leat__bad_record_log_finish(log);
-    for (int i = 0; i < NAME; i++)
-        at += sprintf(at, "\\x01");
-    at += sprintf(at, "\t2000000000\t");
-    for (int i = 0; i < LEAT__KEY_MAX; i++)
-        at += sprintf(at, "\\x01");
-    at += sprintf(at, "... (%d bytes)\t%lld\t%lld\tnone\t",
-                  LEAT__KEY_MAX + 1000000, (long long)INT64_MAX,
-                  (long long)INT64_MAX);
-    for (size_t i = 0; i < strlen(bad.line); i++)
-        at += sprintf(at, "\\x01");
-    sprintf(at, "\n");
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, expected);
-    free(log);
-}
-END_TEST
-
-/* The letters at the ends of what is printed as it is. */
-START_TEST(letters_that_print_stay_as_they_are)
-{
-    leat__bad_record_log *log = open_log();
-    add(log, 1, " ~", "\x1f\x20\x7e\x7f\x80\xff[]", "a\\b");
-    close_log(log, " ~\t1\t\\x1f ~\\x7f\x80\xff[]\t0\t0\tnone\ta\\b\n");
-}
-END_TEST
-
-START_TEST(columns_do_not_repeat_each_other)
-{
-    leat__bad_record_log *log = open_log();
-    add(log, 1, "db", "k1", "db: record 1, key k1: it is cut");
-    add(log, 2, "db", "k2", "db: record 2: it is cut");
-    add(log, 3, "db", NULL, "db: record 3 is cut");
-    add(log, 4, "db", "k\\", "db: record 4, key k\\x5c: it is cut");
-    /* Another record's number, and what only looks like a prefix, stay. */
-    add(log, 5, "db", NULL, "db: record 55: it is cut");
-    add(log, 6, "db", NULL, "dbx: record 6: it is cut");
-    add(log, 7, NULL, NULL, "it is cut");
-    close_log(log, "db\t1\tk1\t0\t0\tnone\tit is cut\n"
-                   "db\t2\tk2\t0\t0\tnone\tit is cut\n"
-                   "db\t3\t\t0\t0\tnone\tis cut\n"
-                   "db\t4\tk\\x5c\t0\t0\tnone\tit is cut\n"
-                   "db\t5\t\t0\t0\tnone\trecord 55: it is cut\n"
-                   "db\t6\t\t0\t0\tnone\tdbx: record 6: it is cut\n"
-                   "\t7\t\t0\t0\tnone\tit is cut\n");
-}
-END_TEST
-
 /* Standard input was closed: the file's descriptor is 0. */
 START_TEST(any_descriptor_may_be_the_files)
 {
@@ -782,7 +710,6 @@ int main(void)
     TCase *tcase = tcase_create("bad_record_log");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, columns_do_not_repeat_each_other);
     tcase_add_test(tcase, what_is_not_remembered_is_neither_counted_nor_listed);
     tcase_add_test(tcase, a_limit_of_errors_is_counted_up_to);
     tcase_add_test(tcase, what_others_have_listed_is_not_listed_again);
@@ -802,9 +729,6 @@ int main(void)
     tcase_add_test(tcase, a_file_that_is_not_used_after_all_is_not_locked);
     tcase_add_test(tcase, each_of_thousands_has_one_line);
     tcase_add_test(tcase, zeros_after_lines_are_no_trouble);
-    tcase_add_test(tcase, nothing_in_a_line_breaks_it);
-    tcase_add_test(tcase, the_longest_line_is_written_whole);
-    tcase_add_test(tcase, letters_that_print_stay_as_they_are);
     tcase_add_test(tcase, any_descriptor_may_be_the_files);
     tcase_add_test(tcase, a_file_is_new_for_all_whom_the_mask_lets);
     tcase_add_test(tcase, the_limit_is_passed_by_the_first_record_above_it);
