@@ -171,6 +171,21 @@ static int report_text(const struct inspection *found, const char *path)
     return 0;
 }
 
+/* On stderr, in a line. */
+static int report_flaws(const struct inspection *found, const char *path)
+{
+    int64_t all = all_records(found), bad = all - found->good;
+    const char *reason = found->flaw[0].reason;
+    if (bad == 0)
+        return message_found(
+            "%s: no record is bad or lost; the first trouble: %s", path,
+            reason);
+    return message_found("%s: %lld of %s %s bad or lost; the first trouble: %s",
+                         path, (long long)bad,
+                         output_count(all, "record", "records"),
+                         bad == 1 ? "is" : "are", reason);
+}
+
 int command_verify(int argc, char **argv)
 {
     bool json = false;
@@ -200,13 +215,8 @@ int command_verify(int argc, char **argv)
                        NULL, NULL))
         return message_last_error();
     int status = json ? report_json(&found) : report_text(&found, arguments[0]);
-    int64_t all = all_records(&found), bad = all - found.good;
     if (!status && found.flaws)
-        status = message_found(
-            "%s: %lld of %s %s bad or lost; the first trouble: %s",
-            arguments[0], (long long)bad,
-            output_count(all, "record", "records"), bad == 1 ? "is" : "are",
-            found.flaw[0].reason);
+        status = report_flaws(&found, arguments[0]);
     inspection_finish(&found);
     return status;
 }
