@@ -12,12 +12,14 @@ static char line[LEAT__BAD_RECORD_LINE_MAX + 1];
 static leat__bad make_bad(int record, const char *source, const char *key,
                           const char *text)
 {
+    char room[LEAT__ERROR_MAX];
     leat__bad bad;
     const leat_provenance from = {.source = source,
                                   .record = record,
                                   .key = key,
                                   .key_size = key ? strlen(key) : 0};
-    leat__bad_set(&bad, record, &from, text);
+    snprintf(room, sizeof(room), "%s", text);
+    leat__bad_set(&bad, record, &from, room);
     return bad;
 }
 

@@ -16,7 +16,7 @@ void leat__key_keep(char kept[LEAT__KEY_MAX], leat_provenance *from)
 }
 
 void leat__bad_set(leat__bad *bad, int sample, const leat_provenance *from,
-                   const char *line)
+                   const char line[LEAT__ERROR_MAX])
 {
     static const leat_provenance nowhere = {0};
     bad->sample = sample;

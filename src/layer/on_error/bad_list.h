@@ -25,7 +25,7 @@ typedef struct leat__bad_list {
 
 /* Describes the record of sample `sample` in `bad`; `from` may be NULL. */
 void leat__bad_set(leat__bad *bad, int sample, const leat_provenance *from,
-                   const char *line);
+                   const char line[LEAT__ERROR_MAX]);
 
 /* Copies the key, as far as it is kept, and has `from` point to the copy. */
 void leat__key_keep(char kept[LEAT__KEY_MAX], leat_provenance *from);
