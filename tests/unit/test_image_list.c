@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Opens a list of these bytes; its path is the same for all. */
@@ -273,6 +274,43 @@ START_TEST(the_digest_tells_lists_apart)
 }
 END_TEST
 
+static int written = -1; /* at the second read of anything */
+static int reads;
+
+ssize_t __real_read(int fd, void *out, size_t size);
+ssize_t __wrap_read(int fd, void *out, size_t size);
+
+ssize_t __wrap_read(int fd, void *out, size_t size)
+{
+    if (written >= 0 && ++reads == 2)
+        ck_assert_int_eq(pwrite(written, "b", 1, 0), 1);
+    return __real_read(fd, out, size);
+}
+
+/* Half of the lines are read before, half of them after. */
+START_TEST(a_list_that_is_written_while_it_is_read_is_refused)
+{
+    enum { LINES = 8000, BYTES = 4 };
+    static const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    char path[64];
+    struct image_list *list = NULL;
+    int fd = memfd_create("list", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    for (int i = 0; i < LINES; i++)
+        ck_assert_int_eq(write(fd, "a 1\n", BYTES), BYTES);
+    ck_assert_int_eq(futimens(fd, long_ago), 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(image_list_open(&list, path, 0), LEAT_OK);
+    image_list_close(list);
+    written = fd;
+    ck_assert_int_eq(image_list_open(&list, path, 0), LEAT_EFORMAT);
+    written = -1;
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "was written while it was read"));
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("image_list");
@@ -292,6 +330,7 @@ int main(void)
     tcase_add_test(lists,
                    a_shuffled_list_is_a_permutation_that_its_seed_decides);
     tcase_add_test(lists, the_digest_tells_lists_apart);
+    tcase_add_test(lists, a_list_that_is_written_while_it_is_read_is_refused);
     suite_add_tcase(suite, lists);
     return suite_run(suite);
 }

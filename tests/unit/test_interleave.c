@@ -6,11 +6,14 @@
 #include <leat.h>
 #include <leat/ext/reader.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Input i of these tests has the numbers from 1000 i on. */
 enum { EACH = 1000, INPUTS_MOST = 12 };
@@ -201,7 +204,6 @@ START_TEST(a_template_gives_what_its_readers_give)
 }
 END_TEST
 
-/* Samples that are used after their readers were closed. */
 START_TEST(a_template_of_readers_that_cannot_be_resumed_says_so)
 {
     leat_pipeline *pipeline;
@@ -222,6 +224,7 @@ START_TEST(a_template_of_readers_that_cannot_be_resumed_says_so)
 }
 END_TEST
 
+/* Samples that are used after their readers were closed. */
 START_TEST(samples_and_sources_outlive_their_readers)
 {
     enum { ALL = 66 };
@@ -271,6 +274,48 @@ START_TEST(ten_thousand_files_need_few_descriptors)
     ck_assert_int_le(counted_source_most_open(), 64 + 8 + 1);
     leat_sample_finish(&sample);
     leat_reader_close(reader);
+}
+END_TEST
+
+static void write_lines(const char *path, const char *text)
+{
+    static const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+}
+
+/* By another epoch it would be noticed anyway; one of `two` is not open yet. */
+START_TEST(a_file_that_is_written_while_a_template_reads_it_is_an_error)
+{
+    char directory[] = "/tmp/leat-interleave-XXXXXX", one[64], two[64];
+    char text[160];
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(one, sizeof(one), "%s/one", directory);
+    snprintf(two, sizeof(two), "%s/two", directory);
+    write_lines(one, "a\nb\n");
+    write_lines(two, "c\nd\n");
+    snprintf(text, sizeof(text),
+             "files:%s/* | interleave:(text:{}),cycle=1,ahead=0", directory);
+    leat_reader *reader = counted_source_reader(text);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    FILE *file = fopen(one, "r+");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, 2, SEEK_SET), 0);
+    ck_assert_int_eq(fputc('B', file), 'B');
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), one));
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "changed while it was read"));
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+    ck_assert_int_eq(unlink(one) | unlink(two) | rmdir(directory), 0);
 }
 END_TEST
 
@@ -421,6 +466,8 @@ int main(void)
                    a_mark_of_an_index_near_two_to_the_sixty_three_is_refused);
     tcase_add_test(tcase, a_template_gives_what_its_readers_give);
     tcase_add_test(tcase, a_template_of_readers_that_cannot_be_resumed_says_so);
+    tcase_add_test(
+        tcase, a_file_that_is_written_while_a_template_reads_it_is_an_error);
     tcase_add_test(tcase, samples_and_sources_outlive_their_readers);
     tcase_add_test(tcase, ten_thousand_files_need_few_descriptors);
     tcase_add_test(tcase, errors_come_in_their_turn);

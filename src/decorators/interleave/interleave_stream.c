@@ -133,6 +133,14 @@ static int pull(leat__interleave *interleave, leat__interleave_slot *slot,
     return status;
 }
 
+/* That the data of a template's reader, which no later epoch reads again, were
+ * not written while they were read. */
+static int check_template(const leat__interleave *interleave,
+                          const leat__interleave_slot *slot)
+{
+    return interleave->template ? leat_reader_check(slot->reader) : LEAT_OK;
+}
+
 /* Gives samples of a turn, or passes them by without `out`. */
 static int go_on(leat__interleave *interleave, leat__interleave_slot *slot,
                  leat_sample *const out[], int64_t n, int64_t *done)
@@ -149,10 +157,11 @@ static int go_on(leat__interleave *interleave, leat__interleave_slot *slot,
     slot->index += passed;
     interleave->in_block += passed;
     if (status == LEAT_END) {
+        status = check_template(interleave, slot);
         release(interleave, slot);
         interleave->nopen--;
         end_turn(interleave);
-        return LEAT_OK;
+        return status;
     }
     if (interleave->in_block == interleave->block)
         end_turn(interleave);

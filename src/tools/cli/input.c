@@ -56,3 +56,23 @@ int input_read(int fd, const char *path, void *out, size_t size, size_t *got)
             return leat__error_system(errno, "%s", path);
     }
 }
+
+int input_look(int fd, const char *path, struct stat *out)
+{
+    return fstat(fd, out) ? leat__error_system(errno, "%s", path) : LEAT_OK;
+}
+
+int input_check(int fd, const char *path, const struct stat *before)
+{
+    struct stat now;
+    int status = input_look(fd, path, &now);
+    if (status || !S_ISREG(now.st_mode) ||
+        (now.st_size == before->st_size &&
+         now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+         now.st_mtim.tv_nsec == before->st_mtim.tv_nsec))
+        return status;
+    return leat_error(LEAT_EFORMAT,
+                      "%s: was written while it was read; run the command "
+                      "again",
+                      path);
+}

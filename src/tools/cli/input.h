@@ -4,6 +4,9 @@
 
 #include <leat/status.h>
 
+#include <stddef.h>
+#include <sys/stat.h>
+
 /*
  * Opens `path`; the caller closes `*fd`. Does not wait for a pipe's writer,
  * which may open it until the first read. Errors: LEAT_EIO.
@@ -15,5 +18,14 @@ int input_open(int *fd, const char *path);
  * Waits for a pipe until a signal arrives: LEAT_ECANCELLED. Errors: LEAT_EIO.
  */
 int input_read(int fd, const char *path, void *out, size_t size, size_t *got);
+
+/* What the file is now. Errors: LEAT_EIO. */
+int input_look(int fd, const char *path, struct stat *out);
+
+/*
+ * That nobody wrote the file since that look, by its size and time of change; a
+ * pipe passes. Errors: LEAT_EFORMAT, LEAT_EIO.
+ */
+int input_check(int fd, const char *path, const struct stat *before);
 
 #endif

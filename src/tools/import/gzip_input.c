@@ -4,7 +4,6 @@
 
 #include <leat/ext/reader.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +15,16 @@ static int out_of_memory(const struct gzip_input *input)
     return leat_error(LEAT_ENOMEM, "%s: out of memory", input->path);
 }
 
+static int take_memory(struct gzip_input *input)
+{
+    input->buffer = malloc(BUFFER_BYTES);
+    if (input->buffer && inflateInit2(&input->z, GZIP_WINDOW) == Z_OK)
+        return LEAT_OK;
+    free(input->buffer);
+    input->buffer = NULL;
+    return out_of_memory(input);
+}
+
 int gzip_input_open(struct gzip_input *input, const char *path)
 {
     int fd;
@@ -23,34 +32,17 @@ int gzip_input_open(struct gzip_input *input, const char *path)
     if (status)
         return status;
     *input = (struct gzip_input){.path = path, .fd = fd};
-    if (fstat(fd, &input->opened)) {
-        status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
-    } else {
-        input->buffer = malloc(BUFFER_BYTES);
-        if (input->buffer && inflateInit2(&input->z, GZIP_WINDOW) == Z_OK)
-            return LEAT_OK;
-        status = out_of_memory(input);
-    }
-    free(input->buffer);
-    input->buffer = NULL;
-    close(fd); /* Read-only: nothing is lost if it fails. */
+    status = input_look(fd, path, &input->opened);
+    if (!status)
+        status = take_memory(input);
+    if (status)
+        close(fd); /* Read-only: nothing is lost if it fails. */
     return status;
 }
 
 int gzip_input_check(const struct gzip_input *input)
 {
-    const struct stat *then = &input->opened;
-    struct stat now;
-    if (fstat(input->fd, &now))
-        return leat_error(LEAT_EIO, "%s: %s", input->path, strerror(errno));
-    if (!S_ISREG(now.st_mode) || (now.st_size == then->st_size &&
-                                  now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
-                                  now.st_mtim.tv_nsec == then->st_mtim.tv_nsec))
-        return LEAT_OK;
-    return leat_error(LEAT_EFORMAT,
-                      "%s: was written while it was read; run the command "
-                      "again",
-                      input->path);
+    return input_check(input->fd, input->path, &input->opened);
 }
 
 void gzip_input_close(struct gzip_input *input)

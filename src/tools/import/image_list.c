@@ -191,25 +191,32 @@ static int read_lines(struct image_list *list, const char *path, int fd)
     return status;
 }
 
-int image_list_open(struct image_list **out, const char *path, int labels)
+static int read_list(struct image_list *list, const char *path, int fd)
 {
-    bool standard = !strcmp(path, "-");
-    int fd = STDIN_FILENO;
     struct stat found;
-    int status = standard ? LEAT_OK : input_open(&fd, path);
+    int status = input_look(fd, path, &found);
     if (status)
         return status;
-    if (!fstat(fd, &found) && S_ISDIR(found.st_mode)) {
-        close(fd);
+    if (S_ISDIR(found.st_mode))
         return leat_error(LEAT_EIO,
                           "%s: expected a list of lines NAME LABEL, found a "
                           "directory; --root has the one that names are in",
                           path);
-    }
+    status = read_lines(list, path, fd);
+    return status ? status : input_check(fd, path, &found);
+}
+
+int image_list_open(struct image_list **out, const char *path, int labels)
+{
+    bool standard = !strcmp(path, "-");
+    int fd = STDIN_FILENO;
+    int status = standard ? LEAT_OK : input_open(&fd, path);
+    if (status)
+        return status;
     struct image_list *list = calloc(1, sizeof(*list));
     if (list) {
         list->labels = (size_t)labels;
-        status = read_lines(list, standard ? "stdin" : path, fd);
+        status = read_list(list, standard ? "stdin" : path, fd);
     } else {
         status = leat_error(LEAT_ENOMEM, "out of memory for a list of images");
     }
