@@ -70,10 +70,13 @@ static const char *describe_image(struct cat *cat, const leat_field *field,
                                   char *out, size_t size)
 {
     leat_image image;
-    if (field->dtype != LEAT_BYTES || !field->bytes ||
-        leat_image_probe(cat->decoder, field->data, field->bytes,
-                         LEAT_COLOR_NATIVE, &image))
+    if (field->dtype != LEAT_BYTES || !field->bytes)
         return NULL;
+    int status = leat_image_probe(cat->decoder, field->data, field->bytes,
+                                  LEAT_COLOR_NATIVE, &image);
+    if (status == LEAT_EDATA)
+        return NULL;
+    output_require(status);
     snprintf(out, size, "%s %dx%dx%d", image_reader_encoding(field),
              image.channels, image.height, image.width);
     return out;

@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "support/suite.h"
 #include "tools/image/image_writer.h"
 #include "tools/import/image_record.h"
@@ -50,6 +51,11 @@ static void write_images(void)
         image_writer_encode(&gray, image_writer_png, 0, &bytes, &size),
         LEAT_OK);
     write_file("gray.png", bytes, size);
+    free(bytes);
+    ck_assert_int_eq(
+        image_writer_encode(&gray, image_writer_jpeg, 50, &bytes, &size),
+        LEAT_OK);
+    write_file("gray.jpeg", bytes, size);
     free(bytes);
     ck_assert_int_eq(
         image_writer_encode(&colour, image_writer_jpeg, 90, &bytes, &size),
@@ -261,6 +267,34 @@ START_TEST(files_keep_their_bytes_where_these_are_what_is_asked_for)
 }
 END_TEST
 
+/* Whatever allocation fails, a gray file is not encoded anew. */
+START_TEST(memory_that_is_short_changes_no_record)
+{
+    const struct image_record_options options = {
+        .root = folder, .encoding = IMAGE_BY_NAME, .gray = true};
+    struct made whole;
+    make_record(&whole, &options, "gray.jpeg");
+    bool failed = true;
+    for (int n = 0; failed; n++) {
+        struct image_record_maker *maker;
+        struct pool_record record;
+        ck_assert_int_eq(image_record_maker_create(&maker, &options), LEAT_OK);
+        leat__alloc_fail_at(n);
+        int status = image_record_make(
+            maker, "gray.jpeg", &(struct image_label){.class = 9}, &record);
+        failed = leat__alloc_fail_at(-1) < 0;
+        ck_assert_msg(!status || (failed && status == LEAT_ENOMEM),
+                      "allocation %d: status %d", n, status);
+        if (!status) {
+            ck_assert_uint_eq(record.size, whole.record.size);
+            ck_assert_mem_eq(record.bytes, whole.record.bytes, record.size);
+        }
+        image_record_maker_destroy(maker);
+    }
+    finish(&whole);
+}
+END_TEST
+
 START_TEST(a_png_holds_the_pixels_without_loss)
 {
     struct image_record_options options = {.root = folder,
@@ -368,6 +402,7 @@ int main(void)
     tcase_add_test(records, a_size_is_height_first);
     tcase_add_test(records,
                    files_keep_their_bytes_where_these_are_what_is_asked_for);
+    tcase_add_test(records, memory_that_is_short_changes_no_record);
     tcase_add_test(records, a_png_holds_the_pixels_without_loss);
     tcase_add_test(records, a_root_is_a_directory_with_or_without_a_slash);
     tcase_add_test(records, what_cannot_be_read_is_named_with_its_reason);

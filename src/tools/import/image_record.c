@@ -220,20 +220,25 @@ choose_encoding(const struct image_record_maker *maker, const char *name)
  * Whether the file's own bytes can be used. They are of a gray image if
  * decoding it as it is gives one channel.
  */
-static bool keeps_bytes(const struct image_record_maker *maker,
-                        const char *name)
+static int keeps_bytes(const struct image_record_maker *maker, const char *name,
+                       bool *out)
 {
     const struct image_record_options *options = maker->options;
-    if (options->size[0] > 0)
-        return false;
+    *out = false;
+    if (options->encoding == IMAGE_RAW || options->size[0] > 0)
+        return LEAT_OK;
     if (options->encoding != IMAGE_BY_NAME &&
         options->encoding != encoding_of_name(name))
-        return false;
+        return LEAT_OK;
+    *out = true;
+    if (!options->gray)
+        return LEAT_OK;
     leat_image native;
-    return !options->gray ||
-           (!leat_image_probe(maker->decoder, maker->file.bytes,
-                              maker->file_size, LEAT_COLOR_NATIVE, &native) &&
-            native.channels == 1);
+    int status = leat_image_probe(maker->decoder, maker->file.bytes,
+                                  maker->file_size, LEAT_COLOR_NATIVE, &native);
+    *out = !status && native.channels == 1;
+    /* What is no image is an error of decoding it. */
+    return status == LEAT_EDATA ? LEAT_OK : status;
 }
 
 static void take_canvas(const struct canvas *canvas, leat_datum *datum)
@@ -293,10 +298,12 @@ static int make_record(struct image_record_maker *maker, const char *name,
     unsigned char *encoded = NULL;
     leat_image image;
     /* Asked first: the decoder's next call takes pixels and warning back. */
-    bool kept = options->encoding != IMAGE_RAW && keeps_bytes(maker, name);
-    int status = leat_image_decode(
-        maker->decoder, maker->file.bytes, maker->file_size,
-        options->gray ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR, &image);
+    bool kept;
+    int status = keeps_bytes(maker, name, &kept);
+    if (!status)
+        status = leat_image_decode(
+            maker->decoder, maker->file.bytes, maker->file_size,
+            options->gray ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR, &image);
     if (status)
         return status;
     const char *warning = leat_image_warning(maker->decoder);
