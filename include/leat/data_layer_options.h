@@ -232,8 +232,9 @@ typedef struct leat_data_layer_options {
                                the layer is restored or destroyed; forward is
                                LEAT_ELIMIT where it does not fit. Tops' own
                                memory, of copies and of what the host reads of
-                               one that the device computed, is the blobs'. 0:
-                               no limit */
+                               one that the device computed, is the blobs'.
+                               Samples that a reader's thread has read ahead may
+                               take as much again, up to 256 MiB. 0: no limit */
     size_t max_image_bytes; /* memory that decoding one image may take, pixels
                                and coefficients; one that takes more is a bad
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with
