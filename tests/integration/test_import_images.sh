@@ -153,6 +153,14 @@ says 'long: its images were written or removed while they were read; run the com
 [ "$(echo some*)" = 'some*' ] || fail "left of images that were written: $(echo some*)"
 rm -rf some*
 
+# A directory is no image, and changes as the database is made in it.
+cp -r "$data/images" around
+{ echo '. 0' && sed 's/^/.\//' long; } >listed
+(cd around && timeout 100 "$leat" import images ../listed some) >stdout 2>stderr
+[ $? -eq 1 ] || fail "a list that names the database's directory: $(cat stderr)"
+[ -s around/some/data.mdb ] || fail "a list that names the database's directory makes none"
+rm -rf around listed
+
 # Whoever reads the report may be gone: the import is complete all the same.
 (
     until [ -e gone ]; do :; done

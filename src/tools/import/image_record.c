@@ -154,6 +154,9 @@ int image_record_identify(struct image_record_maker *maker, const char *name,
         status = system_error(path);
         return status == LEAT_EDATA ? LEAT_OK : status;
     }
+    /* What is no image may change: a directory does as the database is made. */
+    if (!S_ISREG(about.st_mode))
+        return LEAT_OK;
     out[0] = about.st_size;
     out[1] = about.st_mtim.tv_sec;
     out[2] = about.st_mtim.tv_nsec;

@@ -44,8 +44,8 @@ int image_record_make(struct image_record_maker *maker, const char *name,
 
 /*
  * Gives the size of the file `name` and its time of change, in seconds and
- * nanoseconds; all -1 for one that cannot be read. Errors: LEAT_ENOMEM,
- * LEAT_EIO.
+ * nanoseconds; all -1 for one that cannot be read, or is no regular file.
+ * Errors: LEAT_ENOMEM, LEAT_EIO.
  */
 int image_record_identify(struct image_record_maker *maker, const char *name,
                           int64_t out[3]);
