@@ -408,6 +408,18 @@ int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
     return LEAT_OK;
 }
 
+/* A capture would not survive being waited for. */
+static int check_no_capture(const leat__slab *slab, leat_stream stream)
+{
+    leat_device *device = slab->device;
+    if (!slab->is_device_only || !device->ops->stream_is_capturing ||
+        !device->ops->stream_is_capturing(device, stream))
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "the stream is being captured into a graph; push a lent "
+                      "top that the device computed outside the capture");
+}
+
 int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
 {
     if (mem->head != LEAT_HEAD_AT_CPU)
@@ -416,7 +428,9 @@ int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
     leat__slab *slab = mem->slab;
     if (leat__slab_is_foreign(slab))
         return refuse_foreign(slab);
-    int status = leat__slab_ensure_device(slab);
+    int status = check_no_capture(slab, stream);
+    if (!status)
+        status = leat__slab_ensure_device(slab);
     if (status)
         return status;
     if (!slab->device->ops->unified)

@@ -449,6 +449,29 @@ START_TEST(a_list_of_tops_has_one_image_transformed_there)
 }
 END_TEST
 
+/* The first top's is waited for; the labels' becomes a part of the graph. */
+START_TEST(a_push_leaves_a_capture_as_it_is)
+{
+    cudaGraph_t graph = NULL;
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    for (int i = 0; i < 2; i++)
+        ck_assert_ptr_nonnull(leat_blob_mutable_cpu_data(fixture.top[i]));
+    ck_assert_int_eq(
+        cudaStreamBeginCapture(stage_stream[0], cudaStreamCaptureModeGlobal),
+        cudaSuccess);
+    ck_assert_int_eq(leat_cuda_push(fixture.top[0], stage_stream[0]),
+                     LEAT_ESTATE);
+    ck_assert_int_eq(leat_cuda_push(fixture.top[1], stage_stream[0]), LEAT_OK);
+    ck_assert_int_eq(cudaStreamEndCapture(stage_stream[0], &graph),
+                     cudaSuccess);
+    ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
+    ck_assert_int_eq(leat_cuda_push(fixture.top[0], stage_stream[0]), LEAT_OK);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_cuda_transform");
@@ -472,6 +495,7 @@ int main(void)
         tcase, host_memory_for_a_top_that_the_device_computed_is_counted, 0, 2);
     tcase_add_test(tcase,
                    what_is_pushed_back_is_there_before_the_next_top_is_read);
+    tcase_add_test(tcase, a_push_leaves_a_capture_as_it_is);
     tcase_add_test(tcase, doubles_are_not_made_on_a_device);
     return suite_run(suite);
 }
