@@ -418,6 +418,8 @@ static int load_labels(idx_format *idx, leat__compression compression)
         status = leat__byte_stream_open(&stream, path, compression);
         if (!status)
             status = read_labels(idx, &stream, &at);
+        if (!status)
+            status = leat__byte_source_check_open(&stream.source);
         if ((status == LEAT_EFORMAT || status == LEAT_ELIMIT) &&
             !strstr(leat_last_error(), path))
             status = leat__error_context(status, "%s", path);

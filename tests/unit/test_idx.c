@@ -6,9 +6,12 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
 
@@ -384,6 +387,44 @@ START_TEST(a_flipped_bit_of_a_header_is_an_error)
 }
 END_TEST
 
+static const char *written; /* as it is read beyond its first bytes */
+
+ssize_t __real_pread(int fd, void *out, size_t size, off_t at);
+ssize_t __wrap_pread(int fd, void *out, size_t size, off_t at);
+
+ssize_t __wrap_pread(int fd, void *out, size_t size, off_t at)
+{
+    if (written && at > 0) {
+        FILE *file = fopen(written, "r+");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(fputc(0, file), 0);
+        ck_assert_int_eq(fclose(file), 0);
+        written = NULL;
+    }
+    return __real_pread(fd, out, size, at);
+}
+
+/* More than are read at once: one part is of before, the other of after. */
+START_TEST(labels_that_are_written_while_they_are_read_are_an_error)
+{
+    enum { MANY = 0x080000, HEADER = 8 };
+    static const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    static unsigned char labels[HEADER + MANY], images[2 * HEADER + MANY];
+    int good, bad;
+    memcpy(labels, "\0\0\10\1\0\10\0\0", HEADER);
+    memcpy(images, "\0\0\10\3\0\10\0\0\0\0\0\1\0\0\0\1", 2 * HEADER);
+    record_sequence_write("images", images, sizeof(images));
+    record_sequence_write("labels", labels, sizeof(labels));
+    ck_assert_int_eq(utimensat(AT_FDCWD, "labels", long_ago, 0), 0);
+    ck_assert_int_eq(record_sequence_read("idx:images,labels", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, MANY);
+    written = "labels";
+    check_refused("idx:images,labels", LEAT_EIO, "changed while it was read");
+    ck_assert_ptr_null(written);
+}
+END_TEST
+
 START_TEST(mnists_own_files)
 {
     static const int known[10] = {980, 1135, 1032, 1010, 982,
@@ -422,6 +463,8 @@ int main(void)
     tcase_add_test(tests, a_file_without_records_has_none);
     tcase_add_test(tests, files_cut_or_continued_are_refused);
     tcase_add_test(tests, a_flipped_bit_of_a_header_is_an_error);
+    tcase_add_test(tests,
+                   labels_that_are_written_while_they_are_read_are_an_error);
     tcase_add_test(tests, mnists_own_files);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

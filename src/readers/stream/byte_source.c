@@ -121,6 +121,17 @@ int leat__byte_source_check(const char *path, leat__file_version *out)
     return check_type(path, &about);
 }
 
+int leat__byte_source_check_open(const leat__byte_source *source)
+{
+    struct stat about;
+    if (source->version.size < 0)
+        return LEAT_OK;
+    if (fstat(source->fd, &about))
+        return leat__error_system(errno, "%s", source->path);
+    return leat__file_version_check(source->version, version_of(&about),
+                                    source->path);
+}
+
 /* Standard input is not reopened: what was read of it before has passed. */
 static int take_input(leat__byte_source *source)
 {

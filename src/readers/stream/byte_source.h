@@ -65,4 +65,10 @@ void leat__byte_source_cancel(leat__byte_source *source);
  */
 int leat__byte_source_check(const char *path, leat__file_version *out);
 
+/*
+ * That nobody wrote the open file since it was opened; what is none that may be
+ * read again passes. Errors: LEAT_EIO.
+ */
+int leat__byte_source_check_open(const leat__byte_source *source);
+
 #endif

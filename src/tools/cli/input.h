@@ -23,8 +23,8 @@ int input_read(int fd, const char *path, void *out, size_t size, size_t *got);
 int input_look(int fd, const char *path, struct stat *out);
 
 /*
- * That nobody wrote the file since that look, by its size and time of change; a
- * pipe passes. Errors: LEAT_EFORMAT, LEAT_EIO.
+ * That nobody wrote the file since that look, by its size and time of
+ * modification; a pipe passes. Errors: LEAT_EFORMAT, LEAT_EIO.
  */
 int input_check(int fd, const char *path, const struct stat *before);
 

@@ -39,7 +39,7 @@ int gzip_input_read(struct gzip_input *input, void *out, size_t size,
 
 /*
  * That nobody wrote the file since it was opened, by its size and time of
- * change; a pipe passes. Errors: LEAT_EFORMAT, LEAT_EIO.
+ * modification; a pipe passes. Errors: LEAT_EFORMAT, LEAT_EIO.
  */
 int gzip_input_check(const struct gzip_input *input);
 
