@@ -15,8 +15,8 @@ extern "C" {
  * layer shares the layer's memory (reference counted).
  *
  * In a forked child a parent's blob on a device that computes in host memory is
- * the child's own copy. On any other device the child can only read pageable
- * host memory; everything else is LEAT_ESTATE. Destroying it calls neither the
+ * the child's own copy. On any other device it has a copy of pageable host
+ * memory alone; everything else is LEAT_ESTATE. Destroying it calls neither the
  * device nor allocator hooks.
  *
  * No call is a cancellation point (pthread_cancel), as none of a layer's is.
