@@ -133,7 +133,8 @@ case $status in
     ;;
 *) complain "status $status after Ctrl-C" ;;
 esac
-if [ ! -e stopped ]; then
+# A run that could no longer report what it made leaves that to the next one.
+if [ ! -e stopped ] || [ -e stopped.leat-part ]; then
     "$leat" import pipeline lmdb:drawn stopped >out 2>shown || complain "it cannot go on"
 fi
 "$leat" compare drawn stopped >shown 2>&1 || complain "other records"
