@@ -35,7 +35,8 @@ typedef struct leat_lmdb_check_entry {
 
 /**
  * Opens the current snapshot of the database at `path`, a directory with
- * data.mdb or the file itself; writers do not affect it. A file with a damaged
+ * data.mdb or the file itself; writers do not affect it, unless it cannot be
+ * locked (leat_lmdb_check_next). A file with a damaged
  * meta page is opened by the other one, and a truncated file as far as it
  * reaches; both are then reported as the first damage, and nothing may write to
  * such a file meanwhile. Owned by the caller: leat_lmdb_check_close. Blocks as
@@ -61,7 +62,9 @@ LEAT_API int64_t leat_lmdb_check_count(const leat_lmdb_check *check);
  * with *got 0 after the last record. Each damage is returned by a call of its
  * own, with *got 0: LEAT_EFORMAT for malformed pages, LEAT_EIO for pages that
  * the storage fails to read. out[0] has the location, leat_last_error the
- * reason, and the next call continues after it. LEAT_ENOMEM is not damage.
+ * reason, and the next call continues after it. LEAT_ENOMEM is not damage, and
+ * LEAT_ESTATE neither: where the lock file could not be locked, for want of a
+ * right or of space, a writer may have overwritten what was read.
  * Blocks as the storage does; nothing wakes it.
  *
  * The check covers each page's number, type and bounds; each record's node, key

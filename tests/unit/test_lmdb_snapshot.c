@@ -2,6 +2,10 @@
 #include "support/images.h"
 #include "support/suite.h"
 
+#include <leat/ext/reader.h>
+#include <leat/lmdb_check.h>
+
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static void *open_and_read(void *argument)
@@ -196,6 +200,80 @@ START_TEST(a_full_table_of_readers_is_reported)
 }
 END_TEST
 
+static void drop_right_to_lock(const char *directory)
+{
+    ck_assert_int_eq(chmod(directory, 0755), 0);
+    ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0444), 0);
+    if (geteuid() == 0)
+        ck_assert_int_eq(seteuid(65534), 0);
+}
+
+static void restore_right_to_lock(const char *directory)
+{
+    if (getuid() == 0)
+        ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0644), 0);
+}
+
+/* One commit leaves all pages of the latest snapshot as they are. */
+START_TEST(a_reader_without_a_slot_ends_before_its_pages_are_overwritten)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 100);
+    drop_right_to_lock(directory);
+    leat_reader *reader = images_open(directory);
+    restore_right_to_lock(directory);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    append_elsewhere(directory, 100, 200);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    append_elsewhere(directory, 200, 300);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_EIO);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "without its lock file"));
+    leat_sample_finish(&sample);
+    images_end(reader, directory);
+}
+END_TEST
+
+START_TEST(a_check_without_a_slot_ends_before_its_pages_are_overwritten)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 100);
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry;
+    int got;
+    drop_right_to_lock(directory);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
+    restore_right_to_lock(directory);
+    ck_assert_int_eq(leat_lmdb_check_next(check, &entry, 1, &got), LEAT_OK);
+    append_elsewhere(directory, 100, 300);
+    ck_assert_int_eq(leat_lmdb_check_next(check, &entry, 1, &got), LEAT_ESTATE);
+    ck_assert_int_eq(got, 0);
+    leat_lmdb_check_close(check);
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(a_reader_notices_that_its_file_was_overwritten)
+{
+    char directory[FIXTURE_PATH], other[FIXTURE_PATH];
+    leat_reader *reader = images_begin(directory, images_record, 100);
+    size_t size;
+    images_write(other, images_record, 200);
+    unsigned char *bytes = fixture_load(images_in(other, "data.mdb"), &size);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    fixture_store(images_in(directory, "data.mdb"), bytes, size);
+    free(bytes);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "not by LMDB"));
+    images_end(reader, directory);
+    fixture_remove(other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lmdb_snapshot");
@@ -208,5 +286,10 @@ int main(void)
     tcase_add_test(tcase, readers_open_while_a_writer_commits);
     tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
+    tcase_add_test(
+        tcase, a_reader_without_a_slot_ends_before_its_pages_are_overwritten);
+    tcase_add_test(
+        tcase, a_check_without_a_slot_ends_before_its_pages_are_overwritten);
+    tcase_add_test(tcase, a_reader_notices_that_its_file_was_overwritten);
     return suite_run(suite);
 }

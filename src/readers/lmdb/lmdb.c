@@ -184,6 +184,13 @@ static int lmdb_revision(leat_reader *reader, leat_token *token)
     return leat_token_put(token, mine, sizeof(mine));
 }
 
+static int lmdb_check(leat_reader *reader)
+{
+    const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
+    int status = leat__lmdb_reader_check_process(lmdb);
+    return status ? status : leat__lmdb_snapshot_check(lmdb->snapshot);
+}
+
 static int lmdb_restore(leat_reader *reader, leat_token *token)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
@@ -247,6 +254,7 @@ static const leat_reader_ops lmdb_ops = {
     .advise = leat__lmdb_reader_advise,
     .memory = lmdb_memory,
     .revision = lmdb_revision,
+    .check = lmdb_check,
 };
 
 /* Bytes as in the options: 0 is the default, -1 none. */
@@ -305,6 +313,7 @@ static int lmdb_open(const leat_open *open, leat_reader **out)
     }
     lmdb->map = leat__lmdb_snapshot_map(lmdb->snapshot);
     lmdb->storage = leat__lmdb_snapshot_storage(lmdb->snapshot);
+    lmdb->is_exposed = leat__lmdb_snapshot_is_exposed(lmdb->snapshot);
     leat__lmdb_walker_init(&lmdb->walker, lmdb->map);
     start_walk(lmdb, kept);
     *out = &lmdb->reader;

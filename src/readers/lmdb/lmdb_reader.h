@@ -18,13 +18,14 @@
 
 typedef struct leat__lmdb_reader {
     leat_reader reader;
-    leat__lmdb_snapshot *snapshot; /* immutable, as the next six */
+    leat__lmdb_snapshot *snapshot; /* immutable, as the next seven */
     const leat__lmdb_map *map;     /* the snapshot's, as is the next */
     const leat__lmdb_storage *storage;
-    size_t window; /* read-ahead in bytes; 0: none */
-    bool is_auto;  /* a walk may leave it to the kernel */
-    bool drops;    /* drops pages after the walk */
-    char *path;    /* owned */
+    size_t window;   /* read-ahead in bytes; 0: none */
+    bool is_auto;    /* a walk may leave it to the kernel */
+    bool drops;      /* drops pages after the walk */
+    bool is_exposed; /* no slot protects the pages: see lmdb_snapshot.h */
+    char *path;      /* owned */
     atomic_bool cancelled;
     atomic_bool advised; /* advise is called before read_at */
     _Atomic int64_t
@@ -56,12 +57,17 @@ static inline int leat__lmdb_reader_check_process(const leat__lmdb_reader *lmdb)
                       lmdb->path);
 }
 
-/* The same, and LEAT_ECANCELLED after cancel. */
+/* The same, LEAT_ECANCELLED after cancel, and LEAT_EIO once a writer may have
+ * overwritten what was read of an exposed snapshot. */
 static inline int leat__lmdb_reader_check_running(const leat__lmdb_reader *lmdb)
 {
-    if (!atomic_load_explicit(&lmdb->cancelled, memory_order_relaxed))
-        return leat__lmdb_reader_check_process(lmdb);
-    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", lmdb->path);
+    if (atomic_load_explicit(&lmdb->cancelled, memory_order_relaxed))
+        return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                          lmdb->path);
+    int status = leat__lmdb_reader_check_process(lmdb);
+    return status || !lmdb->is_exposed
+               ? status
+               : leat__lmdb_snapshot_check(lmdb->snapshot);
 }
 
 /* Returns `status` with the entry's record and key before its error line. */

@@ -311,12 +311,57 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
     leat__lmdb_environment_close(environment);
 }
 
+bool leat__lmdb_snapshot_is_exposed(const leat__lmdb_snapshot *snapshot)
+{
+    return !leat__lmdb_lock_is_held(snapshot->environment->lock);
+}
+
+/* A writer of the transaction after the next one overwrites pages that the next
+ * one has freed, unless a slot protects them. */
+static int check_exposed(const leat__lmdb_snapshot *snapshot)
+{
+    uint64_t latest = 0;
+    int status = leat__lmdb_environment_latest(snapshot->environment, &latest);
+    if (status || latest <= snapshot->map.meta.txnid + 1)
+        return status;
+    return leat_error(LEAT_EIO,
+                      "%s: a writer changed it while it was read without its "
+                      "lock file; open it again, with the right to write to "
+                      "the lock file",
+                      snapshot->map.name);
+}
+
+/* Whether it is still the file of the snapshot. A meta page that is being
+ * written may be read in part. */
+static bool is_own(const leat__lmdb_snapshot *snapshot)
+{
+    int i = 0;
+    while (i < TRIES_MAX &&
+           !may_be_of(&snapshot->environment->file, &snapshot->map.meta, false))
+        i++;
+    return i < TRIES_MAX;
+}
+
+int leat__lmdb_snapshot_check(const leat__lmdb_snapshot *snapshot)
+{
+    if (is_own(snapshot))
+        return leat__lmdb_snapshot_is_exposed(snapshot)
+                   ? check_exposed(snapshot)
+                   : LEAT_OK;
+    return leat_error(LEAT_EIO,
+                      "%s: was replaced or changed while it was read, but not "
+                      "by LMDB; open it again",
+                      snapshot->map.name);
+}
+
 int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot, int status)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    if (may_be_of(&snapshot->environment->file, &snapshot->map.meta, false) &&
-        has_latest(snapshot->environment))
+    if (is_own(snapshot) && leat__lmdb_snapshot_is_exposed(snapshot) &&
+        check_exposed(snapshot) == LEAT_EIO)
+        return LEAT_EIO;
+    if (is_own(snapshot) && has_latest(snapshot->environment))
         return leat_error(status, "%s", line);
     return leat_error(LEAT_EFORMAT,
                       "%s: was replaced or changed while it was open, but not "

@@ -31,8 +31,22 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
 bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
 
 /*
+ * Whether no slot protects its pages, as the lock file could not be locked:
+ * then a writer may overwrite them. Constant. Any thread.
+ */
+bool leat__lmdb_snapshot_is_exposed(const leat__lmdb_snapshot *snapshot);
+
+/*
+ * LEAT_EIO if the file was overwritten by anything but LMDB, as far as its meta
+ * pages show it, or if it is exposed and a writer may have overwritten pages.
+ * Any thread.
+ */
+int leat__lmdb_snapshot_check(const leat__lmdb_snapshot *snapshot);
+
+/*
  * After an error of its pages, with its line: LEAT_EFORMAT, and a line that
- * says so, if the file was overwritten by anything but LMDB; else `status` and
+ * says so, if the file was overwritten by anything but LMDB; LEAT_EIO likewise
+ * if it is exposed and a writer may have overwritten pages; else `status` and
  * the same line. Any thread.
  */
 int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot,

@@ -298,6 +298,13 @@ static int next_locked(leat_lmdb_check *check, leat_lmdb_check_entry out[],
     return status;
 }
 
+/* Whether a writer may have overwritten what no slot protects. */
+static bool is_overtaken(const leat_lmdb_check *check)
+{
+    return check->snapshot && leat__lmdb_snapshot_is_exposed(check->snapshot) &&
+           leat__lmdb_snapshot_check(check->snapshot);
+}
+
 int leat_lmdb_check_next(leat_lmdb_check *check, leat_lmdb_check_entry out[],
                          int n, int *got)
 {
@@ -307,7 +314,10 @@ int leat_lmdb_check_next(leat_lmdb_check *check, leat_lmdb_check_entry out[],
     pthread_mutex_lock(&check->lock);
     int status = next_locked(check, out, n, got);
     pthread_mutex_unlock(&check->lock);
-    return status;
+    if (!is_overtaken(check))
+        return status;
+    *got = 0;
+    return LEAT_ESTATE;
 }
 
 int leat_lmdb_check_page_use(leat_lmdb_check *check, leat_lmdb_page_use *out)
