@@ -7,6 +7,7 @@
  */
 #include "base/decimal.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "data/transformer.h"
@@ -14,7 +15,6 @@
 #include "decorators/decorators.h"
 #include "decorators/sample_map.h"
 #include "pipeline/arguments.h"
-#include "readers/file_version.h"
 
 #include <leat/choice.h>
 #include <leat/decorators.h>

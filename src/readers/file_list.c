@@ -1,8 +1,8 @@
 #include "readers/file_list.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_version.h"
 #include "base/memory.h"
-#include "readers/file_version.h"
 
 #include <dirent.h>
 #include <errno.h>

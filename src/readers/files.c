@@ -1,9 +1,9 @@
 /* files:GLOB, paths as samples. */
 #include "readers/files.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/memory.h"
 #include "pipeline/arguments.h"
-#include "readers/file_version.h"
 #include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 

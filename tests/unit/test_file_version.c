@@ -1,4 +1,4 @@
-#include "readers/file_version.h"
+#include "base/file_version.h"
 #include "support/suite.h"
 
 #include <leat.h>

@@ -5,8 +5,8 @@
  */
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/memory.h"
-#include "readers/file_version.h"
 #include "readers/lmdb/lmdb_in_order.h"
 #include "readers/lmdb/lmdb_random_access.h"
 #include "readers/lmdb/lmdb_reader.h"

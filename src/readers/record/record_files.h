@@ -7,7 +7,7 @@
 #ifndef LEAT_READERS_RECORD_FILES_H
 #define LEAT_READERS_RECORD_FILES_H
 
-#include "readers/file_version.h"
+#include "base/file_version.h"
 #include "readers/mapped_file.h"
 #include "readers/record/record_format.h"
 

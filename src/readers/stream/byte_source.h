@@ -3,7 +3,7 @@
 #ifndef LEAT_READERS_BYTE_SOURCE_H
 #define LEAT_READERS_BYTE_SOURCE_H
 
-#include "readers/file_version.h"
+#include "base/file_version.h"
 
 #include <leat/ext/reader.h>
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_version.h"
 #include "tools/cli/interrupt.h"
 
 #include <errno.h>
@@ -67,9 +68,8 @@ int input_check(int fd, const char *path, const struct stat *before)
     struct stat now;
     int status = input_look(fd, path, &now);
     if (status || !S_ISREG(now.st_mode) ||
-        (now.st_size == before->st_size &&
-         now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
-         now.st_mtim.tv_nsec == before->st_mtim.tv_nsec))
+        leat__file_version_is_same(leat__file_version_of(&now),
+                                   leat__file_version_of(before)))
         return status;
     return leat_error(LEAT_EFORMAT,
                       "%s: was written while it was read; run the command "

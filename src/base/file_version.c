@@ -1,10 +1,10 @@
-#include "readers/file_version.h"
+#include "base/file_version.h"
 #include "base/error.h"
 
 int leat__file_version_check(leat__file_version opened, leat__file_version now,
                              const char *name)
 {
-    if (now.size == opened.size && now.modified == opened.modified)
+    if (leat__file_version_is_same(now, opened))
         return LEAT_OK;
     if (opened.size < 0 || now.size < 0)
         return leat_error(LEAT_EIO,

@@ -2,9 +2,10 @@
  * file_version.h: what shows that a file was written since it was opened: its
  * size and time of modification.
  */
-#ifndef LEAT_READERS_FILE_VERSION_H
-#define LEAT_READERS_FILE_VERSION_H
+#ifndef LEAT_BASE_FILE_VERSION_H
+#define LEAT_BASE_FILE_VERSION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -33,6 +34,12 @@ typedef struct leat__file_version {
 static inline leat__file_version leat__file_version_of(const struct stat *about)
 {
     return (leat__file_version){about->st_size, leat__file_modified(about)};
+}
+
+static inline bool leat__file_version_is_same(leat__file_version a,
+                                              leat__file_version b)
+{
+    return a.size == b.size && a.modified == b.modified;
 }
 
 /* LEAT_EIO if the file `name` is another than when it was opened. */
