@@ -358,10 +358,11 @@ int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot, int status)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    if (is_own(snapshot) && leat__lmdb_snapshot_is_exposed(snapshot) &&
+    bool own = is_own(snapshot);
+    if (own && leat__lmdb_snapshot_is_exposed(snapshot) &&
         check_exposed(snapshot) == LEAT_EIO)
         return LEAT_EIO;
-    if (is_own(snapshot) && has_latest(snapshot->environment))
+    if (own && has_latest(snapshot->environment))
         return leat_error(status, "%s", line);
     return leat_error(LEAT_EFORMAT,
                       "%s: was replaced or changed while it was open, but not "
