@@ -263,8 +263,9 @@ static int make_mirror(leat__syncedmem *mem)
         leat__slab_unref(mirror);
         return status;
     }
-    leat__slab_unref(mem->mirror);
-    mem->mirror = mirror;
+    leat__slab *before = mem->mirror;
+    mem->mirror = mirror; /* before the other is freed, as in clear */
+    leat__slab_unref(before);
     return LEAT_OK;
 }
 

@@ -279,12 +279,18 @@ static void *take(void *user, size_t bytes, size_t alignment)
                          (bytes + alignment - 1) / alignment * alignment);
 }
 
+static bool is_host_of(const leat__slab *slab, const void *memory)
+{
+    return slab && slab->host == memory;
+}
+
 static void give_back(void *user, void *memory, size_t bytes, size_t alignment)
 {
     (void)user;
     (void)bytes;
     (void)alignment;
-    freed = mem.slab ? -1 : 1;
+    freed =
+        is_host_of(mem.slab, memory) || is_host_of(mem.mirror, memory) ? -1 : 1;
     free(memory);
 }
 
@@ -322,6 +328,23 @@ START_TEST(what_is_freed_has_been_let_go_of)
 }
 END_TEST
 
+/* As when a larger batch comes into a top that was read on the host. */
+START_TEST(a_host_side_that_is_too_small_has_been_let_go_of)
+{
+    const leat_allocator allocator = {sizeof(allocator), take, give_back, NULL};
+    begin(1);
+    leat__slab_set_allocator(mem.slab, &allocator);
+    leat__slab_set_device_only(mem.slab);
+    mem.bytes = BYTES / 4;
+    ck_assert_ptr_nonnull(leat__syncedmem_cpu(&mem, 0));
+    freed = 0;
+    mem.bytes = BYTES;
+    ck_assert_ptr_nonnull(leat__syncedmem_cpu(&mem, 0));
+    ck_assert_int_eq(freed, 1);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("syncedmem");
@@ -341,5 +364,6 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_view_of_what_the_device_alone_has_keeps_a_host_side, 0, NAMES);
     tcase_add_test(tcase, what_is_freed_has_been_let_go_of);
+    tcase_add_test(tcase, a_host_side_that_is_too_small_has_been_let_go_of);
     return suite_run(suite);
 }
