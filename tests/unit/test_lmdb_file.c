@@ -238,6 +238,22 @@ static void expect_ten(const char *path)
     leat_reader_close(reader);
 }
 
+/* Whether a writer has it open is unknown, so that samples are copies. */
+static void expect_ten_copies(const char *path)
+{
+    leat_reader *reader = images_open(path);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (int i = 0; i < 10; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(images_label(&sample), i);
+        ck_assert_int_eq(sample.stable, 0);
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+
 START_TEST(a_sealed_directory_is_read_and_left_alone)
 {
     char directory[FIXTURE_PATH];
@@ -274,7 +290,7 @@ START_TEST(a_database_of_someone_else_is_read_without_a_lock)
     ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0444), 0);
     as_nobody(expect_ten, directory);
     ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0), 0);
-    as_nobody(expect_ten, directory);
+    as_nobody(expect_ten_copies, directory);
     ck_assert_int_eq(chmod(directory, 0755), 0);
     ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
     if (geteuid() == 0) {

@@ -1,5 +1,6 @@
 #include "base/thread.h"
 #include "support/images.h"
+#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <leat/ext/reader.h>
@@ -238,6 +239,73 @@ START_TEST(a_reader_without_a_slot_ends_before_its_pages_are_overwritten)
 }
 END_TEST
 
+static void inverted_record(int number, fixture_record *out)
+{
+    images_record(number ^ 0xff, out);
+    out->key_size = (size_t)sprintf(out->key, "%08d", number);
+}
+
+/* As many commits as make LMDB use the pages of the first one again. */
+static void rewrite_elsewhere(const char *directory, int n)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        MDB_env *env = fixture_env(directory, 0);
+        for (int i = 0; i < 5; i++)
+            fixture_put(env, inverted_record, 0, n, 0);
+        mdb_env_close(env);
+        _exit(0);
+    }
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(result, 0);
+}
+
+static void open_to_write(const char *directory)
+{
+    ck_assert_ptr_nonnull(fixture_env(directory, 0));
+}
+
+/* In order and by index; an image of which no byte is the map's. */
+START_TEST(what_was_read_without_a_slot_beside_a_writer_stays_as_it_was)
+{
+    enum { COUNT = 100 };
+    char directory[FIXTURE_PATH];
+    leat_sample buffer[4], *sample[4];
+    const leat_position at[] = {{0, 7}, {0, 99}};
+    int got, read;
+    images_write(directory, images_record, COUNT);
+    images_boxes_init(buffer, sample, 4);
+    other_process writer = other_process_start(open_to_write, directory);
+    drop_right_to_lock(directory);
+    leat_reader *reader = images_open(directory);
+    restore_right_to_lock(directory);
+    ck_assert_int_eq(leat_reader_next_batch(reader, sample, 2, &got), LEAT_OK);
+    ck_assert_int_eq(got, 2);
+    ck_assert_int_eq(leat_reader_read_at(reader, at, sample + 2, 2, &read),
+                     LEAT_OK);
+    ck_assert_int_eq(read, 2);
+    rewrite_elsewhere(directory, COUNT);
+    const int64_t expected[] = {0, 1, 7, 99};
+    for (int i = 0; i < 4; i++) {
+        char key[16];
+        sprintf(key, "%08d", (int)expected[i]);
+        ck_assert_mem_eq(sample[i]->from.key, key, 8);
+        const unsigned char *pixels = sample[i]->field[0].data;
+        for (int j = 0; j < 20; j++)
+            ck_assert_int_eq(pixels[j], (int)expected[i]);
+        ck_assert_int_eq(images_label(sample[i]), (int)expected[i]);
+    }
+    ck_assert_int_eq(leat_reader_read_at(reader, at, sample, 2, &read),
+                     LEAT_EIO);
+    ck_assert_int_eq(read, 0);
+    images_boxes_finish(buffer, 4);
+    other_process_stop(&writer);
+    images_end(reader, directory);
+}
+END_TEST
+
 START_TEST(a_check_without_a_slot_ends_before_its_pages_are_overwritten)
 {
     char directory[FIXTURE_PATH];
@@ -288,6 +356,8 @@ int main(void)
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
     tcase_add_test(
         tcase, a_reader_without_a_slot_ends_before_its_pages_are_overwritten);
+    tcase_add_test(
+        tcase, what_was_read_without_a_slot_beside_a_writer_stays_as_it_was);
     tcase_add_test(
         tcase, a_check_without_a_slot_ends_before_its_pages_are_overwritten);
     tcase_add_test(tcase, a_reader_notices_that_its_file_was_overwritten);

@@ -314,6 +314,8 @@ static int lmdb_open(const leat_open *open, leat_reader **out)
     lmdb->map = leat__lmdb_snapshot_map(lmdb->snapshot);
     lmdb->storage = leat__lmdb_snapshot_storage(lmdb->snapshot);
     lmdb->is_exposed = leat__lmdb_snapshot_is_exposed(lmdb->snapshot);
+    lmdb->copies =
+        lmdb->is_exposed && leat__lmdb_snapshot_is_used(lmdb->snapshot);
     leat__lmdb_walker_init(&lmdb->walker, lmdb->map);
     start_walk(lmdb, kept);
     *out = &lmdb->reader;

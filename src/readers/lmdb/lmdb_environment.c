@@ -119,6 +119,22 @@ static int find_user_apart(const char *path, const leat__lmdb_file *file,
     return leat__lmdb_lock_find_user(path, out);
 }
 
+bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment)
+{
+    const leat__lmdb_file *file = &environment->file;
+    const char *path = file->lock;
+    bool is_used = false;
+    if (access(path, F_OK) != 0)
+        return false;
+    /* Who uses a lock file that may not be read is unknown. */
+    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
+        return true;
+    pthread_mutex_lock(&list_lock);
+    int status = leat__lmdb_lock_find_user(path, &is_used);
+    pthread_mutex_unlock(&list_lock);
+    return status || is_used;
+}
+
 /* A writer that uses another lock file than `lock` sees no reader that uses
  * this one, and overwrites its pages. */
 static int check_other_locks(const leat__lmdb_file *file,

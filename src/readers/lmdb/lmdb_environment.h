@@ -49,6 +49,10 @@ void leat__lmdb_environment_close(leat__lmdb_environment *environment);
 bool leat__lmdb_environment_is_inherited(
     const leat__lmdb_environment *environment);
 
+/* Whether another process has the lock file open now, or may have. Any thread.
+ */
+bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment);
+
 /* The latest transaction of the file. */
 int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
                                   uint64_t *out);

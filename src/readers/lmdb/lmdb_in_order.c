@@ -199,5 +199,5 @@ int leat__lmdb_reader_materialize(leat_reader *reader, leat_sample *const out[],
         done += !status;
     }
     *got = done;
-    return leat__lmdb_reader_explain(lmdb, status);
+    return leat__lmdb_reader_finish(lmdb, out, got, status);
 }

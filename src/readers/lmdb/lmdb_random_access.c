@@ -121,5 +121,5 @@ int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
             LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
             lmdb->path, (long long)at[done].index, (long long)index->count);
     *got = done;
-    return leat__lmdb_reader_explain(lmdb, status);
+    return leat__lmdb_reader_finish(lmdb, out, got, status);
 }

@@ -14,6 +14,24 @@ int leat__lmdb_reader_bad_record(const leat__lmdb_reader *lmdb,
                                (long long)entry->record, text);
 }
 
+int leat__lmdb_reader_copy(const leat__lmdb_reader *lmdb,
+                           leat_sample *const out[], int *got, int status)
+{
+    for (int i = 0; i < *got; i++) {
+        int copied = leat_sample_own(out[i]);
+        out[i]->stable = 0;
+        if (copied) {
+            *got = i;
+            return copied;
+        }
+    }
+    status = status ? leat__lmdb_reader_explain(lmdb, status)
+                    : leat__lmdb_snapshot_check(lmdb->snapshot);
+    if (status == LEAT_EIO)
+        *got = 0;
+    return status;
+}
+
 static void describe(leat__lmdb_reader *lmdb, const leat_field *data)
 {
     leat_field_spec *spec = lmdb->spec;

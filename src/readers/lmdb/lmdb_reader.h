@@ -18,13 +18,14 @@
 
 typedef struct leat__lmdb_reader {
     leat_reader reader;
-    leat__lmdb_snapshot *snapshot; /* immutable, as the next seven */
+    leat__lmdb_snapshot *snapshot; /* immutable, as the next eight */
     const leat__lmdb_map *map;     /* the snapshot's, as is the next */
     const leat__lmdb_storage *storage;
     size_t window;   /* read-ahead in bytes; 0: none */
     bool is_auto;    /* a walk may leave it to the kernel */
     bool drops;      /* drops pages after the walk */
     bool is_exposed; /* no slot protects the pages: see lmdb_snapshot.h */
+    bool copies;     /* samples are copies, as a writer was there at opening */
     char *path;      /* owned */
     atomic_bool cancelled;
     atomic_bool advised; /* advise is called before read_at */
@@ -101,6 +102,24 @@ static inline int leat__lmdb_reader_fill(const leat__lmdb_reader *lmdb,
     uintptr_t data = (uintptr_t)field->data;
     sample->stable &= data - (uintptr_t)lmdb->map->base < lmdb->map->size;
     return LEAT_OK;
+}
+
+/* Of a reader that copies: see leat__lmdb_reader_finish. */
+int leat__lmdb_reader_copy(const leat__lmdb_reader *lmdb,
+                           leat_sample *const out[], int *got, int status);
+
+/*
+ * Ends a call that read `*got` samples, with its status. A reader that copies
+ * takes them out of the map, whose pages may be overwritten while a sample is
+ * held; LEAT_EIO, and no samples, if a writer may have done that before.
+ */
+static inline int leat__lmdb_reader_finish(const leat__lmdb_reader *lmdb,
+                                           leat_sample *const out[], int *got,
+                                           int status)
+{
+    if (!lmdb->copies)
+        return leat__lmdb_reader_explain(lmdb, status);
+    return leat__lmdb_reader_copy(lmdb, out, got, status);
 }
 
 /* The reader's operation `fields`: those of the first good record. */

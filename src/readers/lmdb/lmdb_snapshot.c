@@ -316,6 +316,11 @@ bool leat__lmdb_snapshot_is_exposed(const leat__lmdb_snapshot *snapshot)
     return !leat__lmdb_lock_is_held(snapshot->environment->lock);
 }
 
+bool leat__lmdb_snapshot_is_used(const leat__lmdb_snapshot *snapshot)
+{
+    return leat__lmdb_environment_is_used(snapshot->environment);
+}
+
 /* A writer of the transaction after the next one overwrites pages that the next
  * one has freed, unless a slot protects them. */
 static int check_exposed(const leat__lmdb_snapshot *snapshot)

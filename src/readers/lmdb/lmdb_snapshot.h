@@ -36,6 +36,10 @@ bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
  */
 bool leat__lmdb_snapshot_is_exposed(const leat__lmdb_snapshot *snapshot);
 
+/* Whether another process has the lock file open now, or may have. Any thread.
+ */
+bool leat__lmdb_snapshot_is_used(const leat__lmdb_snapshot *snapshot);
+
 /*
  * LEAT_EIO if the file was overwritten by anything but LMDB, as far as its meta
  * pages show it, or if it is exposed and a writer may have overwritten pages.
