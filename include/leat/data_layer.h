@@ -278,8 +278,10 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
  * another seed than the options give, with LEAT_RNG_CAFFE also of another world
  * size; LEAT_EUNSUPPORTED as of save; LEAT_ESTATE before setup. Those of setup
  * are sticky, with LEAT_EFORMAT for LEAT_EDATA; so is LEAT_EINVAL where files
- * have another size, number or other ends than at setup. Blocks as setup does;
- * woken by leat_data_layer_cancel. Thread safety: one caller a layer.
+ * have another size, number or other ends than at setup, or an LMDB, which is
+ * opened anew, another number of records or other first and last keys. Blocks
+ * as setup does; woken by leat_data_layer_cancel. Thread safety: one caller a
+ * layer.
  */
 LEAT_API int leat_data_layer_restore(leat_data_layer *layer, leat_token *token);
 
