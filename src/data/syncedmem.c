@@ -434,6 +434,7 @@ int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
         status = leat__slab_ensure_device(slab);
     if (status)
         return status;
+    atomic_store_explicit(&slab->is_pushed, true, memory_order_relaxed);
     if (!slab->device->ops->unified)
         status = slab->device->ops->copy(
             slab->device, (char *)slab->device_memory + mem->offset,

@@ -58,6 +58,7 @@ typedef struct leat__slab {
     /* Workers read the fields above while the caller counts here. */
     char apart[LEAT__CACHE_LINE];
     atomic_int_fast64_t recalls; /* how often loans of it were recalled */
+    atomic_bool is_pushed;       /* streams may still read the host side */
 } leat__slab;
 
 /* Creates a slab without memory on either side. Errors: LEAT_ENOMEM. */

@@ -133,6 +133,19 @@ int leat__device_copy_await_host(leat__device_copy *copy,
     return status;
 }
 
+int leat__device_copy_await_pushes(leat__device_copy *copy,
+                                   const leat__batch *batch)
+{
+    const leat_device_ops *ops = copy->device->ops;
+    int status = LEAT_OK;
+    if (!batch->slab ||
+        !atomic_load_explicit(&batch->slab->is_pushed, memory_order_relaxed))
+        return LEAT_OK;
+    for (int k = 0; k < batch->nconsumed && !status; k++)
+        status = ops->event_synchronize(copy->device, batch->consumed[k]);
+    return status;
+}
+
 static int await_ready(leat__device_copy *copy, const leat__batch *batch)
 {
     int status = leat__device_copy_await_host(copy, &batch->upload);

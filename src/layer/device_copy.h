@@ -74,6 +74,13 @@ int leat__device_copy_await_host(leat__device_copy *device_copy,
                                  const leat__upload *upload);
 
 /*
+ * Waits for the consumers of the batch, whose pushes may read its host side, if
+ * any was pushed. The thread that fills it. Errors: LEAT_EDEVICE.
+ */
+int leat__device_copy_await_pushes(leat__device_copy *device_copy,
+                                   const leat__batch *batch);
+
+/*
  * A thread begins (1) or ends (-1) to wait for a copy, or to be in the call
  * that makes one. Threads relieve each other, so that there may be somebody all
  * the time: finished copies count at once.

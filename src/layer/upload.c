@@ -10,7 +10,8 @@
  * there: so batches that are neighbours in memory share a copy, its events and
  * a transform. A copy waits for the consumers of what it overwrites, never for
  * a transform that they wait for anyway; so the bus is idle only where
- * consumers or the host are late. The host side is free once the copy is over.
+ * consumers or the host are late. The host side is free once the copy is over;
+ * where a caller pushed it, once the consumers are done, too.
  *
  * `consumed` covers the transform of the former contents, because a consumer
  * waits for `ready`. Where none did, since the batch came back undelivered, the

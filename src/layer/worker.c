@@ -76,8 +76,8 @@ static int find_shape(leat__worker *worker, leat__batch *batch,
 }
 
 /*
- * The batch's host memory may still be on its way to the device: that upload is
- * waited for here, where nobody holds a lock.
+ * The batch's host memory may still be on its way to the device, by its upload
+ * or by a caller's push: both are waited for here, where nobody holds a lock.
  */
 static int await_upload(leat__worker *worker, leat__batch *batch)
 {
@@ -86,6 +86,8 @@ static int await_upload(leat__worker *worker, leat__batch *batch)
     int64_t begin = leat__clock_now();
     set_activity(worker, LEAT__COPYING);
     int status = leat__device_copy_await_host(&queue->copy, &batch->upload);
+    if (!status)
+        status = leat__device_copy_await_pushes(&queue->copy, batch);
     set_activity(worker, LEAT__WORKING);
     batch->held_up = leat__clock_now() - begin;
     return status;

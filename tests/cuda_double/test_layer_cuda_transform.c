@@ -376,6 +376,30 @@ START_TEST(host_memory_for_a_top_that_the_device_computed_is_counted)
 }
 END_TEST
 
+/* The streams that read the host's side are late. */
+START_TEST(what_is_pushed_is_read_before_the_host_side_is_refilled)
+{
+    sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
+    stage_options.transform_on = LEAT_TRANSFORM_ON_CPU;
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < STAGE_STEPS; i++) {
+        stage_forward(&fixture, stage_stream[0]);
+        float *label = leat_blob_mutable_cpu_data(fixture.top[1]);
+        ck_assert_ptr_nonnull(label);
+        for (int k = 0; k < STAGE_BATCH; k++)
+            label[k] = (float)(-1 - i);
+        ck_assert_int_eq(leat_cuda_push(fixture.top[1], stage_stream[0]),
+                         LEAT_OK);
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+                     stage_stream[0]);
+    }
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    for (int k = 0; k < STAGE_STEPS * STAGE_BATCH; k++)
+        ck_assert_float_eq(seen[k].label, (float)(-1 - k / STAGE_BATCH));
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 /* The host's copy of one top serves the next one, too. */
 START_TEST(what_is_pushed_back_is_there_before_the_next_top_is_read)
 {
@@ -493,6 +517,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_top_that_is_written_outlives_its_layer, 0, 4);
     tcase_add_loop_test(
         tcase, host_memory_for_a_top_that_the_device_computed_is_counted, 0, 2);
+    tcase_add_test(tcase,
+                   what_is_pushed_is_read_before_the_host_side_is_refilled);
     tcase_add_test(tcase,
                    what_is_pushed_back_is_there_before_the_next_top_is_read);
     tcase_add_test(tcase, a_push_leaves_a_capture_as_it_is);
