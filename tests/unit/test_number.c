@@ -216,7 +216,9 @@ START_TEST(shapes_and_ranges)
     ck_assert(!read_as(option_byte_range, "4K:256M", range));
     ck_assert(range[0] == 4096 && range[1] == INT64_C(256) << 20);
     static const char *const no_range[] = {
-        "", "5", ":0", "5:4", "-1:4", "4:5:6", "4k:x", "4:9999999T"};
+        "",     "5",          ":0",
+        "5:4",  "-1:4",       "4:5:6",
+        "4k:x", "4:9999999T", "9223372036854775807:5"};
     for (size_t i = 0; i < sizeof(no_range) / sizeof(no_range[0]); i++) {
         ck_assert_msg(read_as(option_range, no_range[i], range), "%s",
                       no_range[i]);
@@ -225,6 +227,7 @@ START_TEST(shapes_and_ranges)
     }
     /* The end of a range of sizes is one of them. */
     ck_assert(read_as(option_range, "5:5", range));
+    ck_assert(read_as(option_range, "9223372036854775807:", range));
     ck_assert(!read_as(option_byte_range, "5:5", range));
     ck_assert(range[0] == 5 && range[1] == 5);
     int64_t value;

@@ -343,7 +343,8 @@ static int read_range(const struct option_spec *spec, const char *text,
     if (*end && !leat__decimal_quantity(end, is_bytes, &range[1]))
         return -1;
     /* B is the last of a range of bytes, and the end of others. */
-    if (range[0] < 0 || range[1] < range[0] + !is_bytes || range[1] == 0)
+    if (range[0] < 0 || range[1] < range[0] || range[1] == 0 ||
+        (!is_bytes && range[1] == range[0]))
         return -1;
     memcpy(spec->out, range, sizeof(range));
     return 0;
