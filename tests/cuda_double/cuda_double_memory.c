@@ -129,6 +129,8 @@ static size_t strike(memory_range *ranges, const void *base)
             continue;
         size_t bytes =
             atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
+        /* What is pinned there next was not there at a fork in progress. */
+        atomic_store(&ranges[i].forked, 0);
         free(atomic_exchange(&ranges[i].torn, NULL));
         uintptr_t found = (uintptr_t)base;
         if (!atomic_compare_exchange_strong_explicit(&ranges[i].base, &found, 0,
