@@ -109,17 +109,29 @@ static int read_all(open_file *file)
     return LEAT_OK;
 }
 
+ssize_t leat__file_read_at(int fd, void *out, size_t n, off_t at)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t more =
+            pread(fd, (char *)out + done, n - done, at + (off_t)done);
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -1;
+        if (more == 0)
+            break;
+        done += (size_t)more;
+    }
+    return (ssize_t)done;
+}
+
 static int check_head(const open_file *file)
 {
     char head[LEAT__FILE_HEAD] = {0};
     struct stat about;
-    size_t used = 0;
-    ssize_t n;
-    do {
-        n = pread(file->fd, head + used, sizeof(head) - used, (off_t)used);
-        used += n > 0 ? (size_t)n : 0;
-    } while (n < 0 ? errno == EINTR : n > 0 && used < sizeof(head));
-    if (n < 0 || fstat(file->fd, &about))
+    if (leat__file_read_at(file->fd, head, sizeof(head), 0) < 0 ||
+        fstat(file->fd, &about))
         return leat__error_system(errno, "%s", file->path);
     return file->check(file->user, head, (size_t)about.st_size);
 }

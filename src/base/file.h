@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * Reads a file of at most `limit` bytes. `*out` is owned by the caller
@@ -43,6 +44,12 @@ int leat__file_open_at(int directory, const char *name, int flags);
  * or anything else in its place is not opened. Errors: LEAT_EIO.
  */
 int leat__file_open_own(int *out, const char *path);
+
+/*
+ * Reads `n` bytes of an open file from `at`; returns how many there are, fewer
+ * only at the file's end. -1: see errno.
+ */
+ssize_t leat__file_read_at(int fd, void *out, size_t n, off_t at);
 
 /*
  * Called before such a file is read, with its size and first bytes, after which

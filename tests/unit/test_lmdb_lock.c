@@ -39,6 +39,21 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
     return -1;
 }
 
+ssize_t __real_pread(int fd, void *out, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at);
+
+static size_t read_most; /* bytes at a time; 0: what was asked for */
+static int no_read;      /* why four bytes cannot be read; 0: they can */
+
+ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at)
+{
+    if (!no_read || n != 4)
+        return __real_pread(fd, out, read_most && n > read_most ? read_most : n,
+                            at);
+    errno = no_read;
+    return -1;
+}
+
 static char directory[FIXTURE_PATH];
 static char lock[FIXTURE_PATH + 16];
 static char said[1024]; /* warnings */
@@ -56,6 +71,8 @@ static void begin(void)
     snprintf(lock, sizeof(lock), "%s/lock.mdb", directory);
     ck_assert_int_eq(unlink(lock), 0);
     said[0] = 0;
+    read_most = 0;
+    no_read = 0;
     leat_log_set(remember, NULL, LEAT_LOG_WARNING);
 }
 
@@ -393,6 +410,19 @@ START_TEST(a_file_of_something_else_is_not_written_to)
 }
 END_TEST
 
+START_TEST(a_lock_file_that_cannot_be_read_is_not_taken_for_another)
+{
+    expect_ten();
+    read_most = 1;
+    expect_ten();
+    read_most = 0;
+    no_read = EIO;
+    expect_refused("Input/output error");
+    no_read = 0;
+    expect_ten();
+}
+END_TEST
+
 START_TEST(a_file_of_zeros_is_empty)
 {
     static const unsigned char zeros[LOCK_BYTES + 1];
@@ -650,6 +680,8 @@ int main(void)
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);
+    tcase_add_test(tcase,
+                   a_lock_file_that_cannot_be_read_is_not_taken_for_another);
     tcase_add_test(tcase, a_file_of_zeros_is_empty);
     tcase_add_loop_test(tcase, damage_to_a_file_in_use_is_an_error, 0, DAMAGES);
     tcase_add_test(tcase, a_file_in_use_that_is_cut_is_an_error);

@@ -311,22 +311,15 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
                          size_t page_size, leat__lmdb_meta *out)
 {
     unsigned char bytes[LEAT__LMDB_META_BYTES];
-    size_t done = 0;
     off_t from = number ? (off_t)page_size : 0;
-    while (done < sizeof(bytes)) {
-        ssize_t n = pread(file->fd, bytes + done, sizeof(bytes) - done,
-                          from + (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return leat__error_system(errno, "%s: cannot be read", file->data);
-        if (n == 0)
-            return leat_error(LEAT_EFORMAT,
-                              "%s: truncated: it ends within meta page %d, or "
-                              "is not an LMDB data file",
-                              file->data, number);
-        done += (size_t)n;
-    }
+    ssize_t n = leat__file_read_at(file->fd, bytes, sizeof(bytes), from);
+    if (n < 0)
+        return leat__error_system(errno, "%s: cannot be read", file->data);
+    if (n < (ssize_t)sizeof(bytes))
+        return leat_error(LEAT_EFORMAT,
+                          "%s: truncated: it ends within meta page %d, or "
+                          "is not an LMDB data file",
+                          file->data, number);
     return leat__lmdb_meta_parse(out, file->data, number, bytes);
 }
 

@@ -285,24 +285,28 @@ int leat__lmdb_lock_file_find_kind(leat__lmdb_lock_file *lock)
     return 0;
 }
 
+/* Up to `n` of its bytes, fewer only at its end; -1, and the system's error. */
+static ssize_t read_at(const leat__lmdb_lock_file *lock, void *out, size_t n,
+                       off_t at, int *code)
+{
+    ssize_t done = leat__file_read_at(lock->fd, out, n, at);
+    if (done < 0)
+        *code = errno;
+    return done;
+}
+
 /* Whether all of its bytes are 0, as after a crash during its initialisation.
  */
 static bool is_blank(const leat__lmdb_lock_file *lock, int *code)
 {
     unsigned char bytes[4096];
-    for (off_t at = 0;;) {
-        ssize_t n = pread(lock->fd, bytes, sizeof(bytes), at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            *code = errno;
-        if (n <= 0)
-            return n == 0;
+    ssize_t n;
+    for (off_t at = 0; (n = read_at(lock, bytes, sizeof(bytes), at, code)) > 0;
+         at += n)
         for (ssize_t i = 0; i < n; i++)
             if (bytes[i])
                 return false;
-        at += n;
-    }
+    return n == 0;
 }
 
 /*
@@ -315,8 +319,8 @@ static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
     uint32_t magic = 0;
     if (found->st_size > LOCK_BYTES_MAX)
         return foreign_file(lock->path, "too large");
-    ssize_t n = pread(lock->fd, &magic, sizeof(magic), 0);
-    if (n == (ssize_t)sizeof(magic) && magic == MAGIC)
+    ssize_t n = read_at(lock, &magic, sizeof(magic), 0, code);
+    if (*code || (n == (ssize_t)sizeof(magic) && magic == MAGIC))
         return LEAT_OK;
     bool is_own = found->st_size == 0 || found->st_nlink == 1;
     if ((is_own && is_blank(lock, code)) || *code)
