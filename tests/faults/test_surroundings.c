@@ -2,6 +2,7 @@
 #include "support/images.h"
 #include "support/layer_fixture.h"
 #include "support/life_cycles.h"
+#include "support/nobody.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -161,7 +162,7 @@ static int as_nobody(int (*body)(void))
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+        if (nobody_become())
             _exit(90);
         _exit(body());
     }

@@ -1,6 +1,7 @@
 /* Where cache:dir=PATH is written: what may be there, and who may read it. */
 #include "decorators/cache/cache_writer.h"
 #include "support/cache_fixture.h"
+#include "support/nobody.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -263,7 +264,7 @@ START_TEST(it_is_made_in_a_directory_that_cannot_be_read)
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         /* The superuser may read it. */
-        if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+        if (nobody_become())
             _exit(77);
         cache_make(CACHE_SAMPLES);
         _exit(cache_log[0] != 0);
@@ -285,7 +286,7 @@ END_TEST
 static void expect_refused_below_sticky(void)
 {
     leat_reader *reader = NULL;
-    if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+    if (nobody_become())
         _exit(77);
     int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
     _exit(status != LEAT_EINVAL || !strstr(leat_last_error(), "sticky") ||

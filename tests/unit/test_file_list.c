@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "readers/file_list.h"
+#include "support/nobody.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -109,7 +110,7 @@ END_TEST
 /* As user nobody, since the superuser may look anywhere. */
 static int add_as_nobody(void)
 {
-    if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+    if (nobody_become())
         return 77;
     if (leat__file_list_add(&list, "p-*/x") != LEAT_EIO)
         return 1;

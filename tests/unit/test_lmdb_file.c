@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_file.h"
 #include "support/images.h"
+#include "support/nobody.h"
 #include "support/page_image.h"
 #include "support/suite.h"
 
@@ -205,14 +206,11 @@ START_TEST(what_is_no_database_is_refused_with_a_sentence)
 }
 END_TEST
 
-/* Runs `body` as a user who owns nothing; the superuser may do everything. */
 static void as_nobody(void (*body)(const char *), const char *directory)
 {
-    if (geteuid() == 0)
-        ck_assert_int_eq(seteuid(65534), 0);
+    nobody_enter();
     body(directory);
-    if (getuid() == 0)
-        ck_assert_int_eq(seteuid(0), 0);
+    nobody_leave();
 }
 
 static void expect_no_permission(const char *directory)

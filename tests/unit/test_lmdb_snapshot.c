@@ -1,5 +1,6 @@
 #include "base/thread.h"
 #include "support/images.h"
+#include "support/nobody.h"
 #include "support/other_process.h"
 #include "support/suite.h"
 
@@ -205,14 +206,12 @@ static void drop_right_to_lock(const char *directory)
 {
     ck_assert_int_eq(chmod(directory, 0755), 0);
     ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0444), 0);
-    if (geteuid() == 0)
-        ck_assert_int_eq(seteuid(65534), 0);
+    nobody_enter();
 }
 
 static void restore_right_to_lock(const char *directory)
 {
-    if (getuid() == 0)
-        ck_assert_int_eq(seteuid(0), 0);
+    nobody_leave();
     ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0644), 0);
 }
 

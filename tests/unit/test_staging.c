@@ -1,5 +1,6 @@
 /* The staging directory: what a run leaves that is killed anywhere, and what
    the next one makes of it. */
+#include "support/nobody.h"
 #include "support/suite.h"
 #include "tools/database/staging.h"
 
@@ -408,14 +409,10 @@ START_TEST(a_database_whose_directory_cannot_be_written_to_is_refused)
     struct staging staging;
     make_database(path, "old");
     ck_assert_int_eq(chmod(path, 0555), 0);
-    bool is_super = geteuid() == 0;
-    if (is_super) {
-        ck_assert_int_eq(chmod(directory, 0777), 0);
-        ck_assert_int_eq(seteuid(6789), 0);
-    }
+    ck_assert_int_eq(chmod(directory, 0777), 0);
+    nobody_enter();
     int status = staging_open(&staging, &options);
-    if (is_super)
-        ck_assert_int_eq(seteuid(0), 0);
+    nobody_leave();
     ck_assert_int_eq(status, LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "cannot replace its"));
     ck_assert(!is_there(beside(".leat-part")));
