@@ -7,6 +7,7 @@
 #include "sight.h"
 #include "soak/dice.h"
 #include "support/layer_fixture.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 
 enum {
-    TRIALS = 24, /* LEAT_TOPS gives another number */
+    TRIALS = IS_THREAD_SANITIZED ? 8 : 24, /* LEAT_TOPS: another number */
     MEMBERS = 2,
     BATCH = 4,
     STREAMS = 3,
