@@ -56,9 +56,10 @@ typedef enum leat_file_index {
     LEAT_FILE_INDEX_KEEP = 1    /* in .NAME.leat-index beside each file as well,
                                    for the next reader; made again where the file
                                    has another size or time of modification, and
-                                   not kept where that is yet to come. A regular
-                                   file of that name is replaced if it is no
-                                   index of the file. */
+                                   not kept where that is yet to come, or for a
+                                   link to a descriptor, as /dev/stdin is. A
+                                   regular file of that name is replaced if it
+                                   is no index of the file. */
 } leat_file_index;
 
 /**

@@ -408,6 +408,28 @@ START_TEST(an_index_goes_beside_its_own_file_alone)
 }
 END_TEST
 
+/* As /dev/stdin has it. */
+START_TEST(the_name_of_a_descriptor_has_no_index_beside_it)
+{
+    char target[40], other[FIXTURE_PATH + 16];
+    write_records(50, 10);
+    snprintf(other, sizeof(other), "%s/moved", folder);
+    ck_assert_int_eq(rename(path, other), 0);
+    int fd = open(other, O_RDONLY);
+    ck_assert_int_ge(fd, 0);
+    snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(symlink(target, path), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert_uint_eq(kept_inode(), 0);
+    ck_assert_int_eq(close(fd), 0);
+    /* A link to the file's own name does. */
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink(other, path), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert_uint_ne(kept_inode(), 0);
+}
+END_TEST
+
 START_TEST(a_link_in_the_place_of_an_index_is_not_followed)
 {
     char target[FIXTURE_PATH + 32];
@@ -484,6 +506,7 @@ int main(void)
     tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
     tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
     tcase_add_test(tcase, an_index_goes_beside_its_own_file_alone);
+    tcase_add_test(tcase, the_name_of_a_descriptor_has_no_index_beside_it);
     tcase_add_test(tcase, a_link_in_the_place_of_an_index_is_not_followed);
     tcase_add_test(tcase, an_index_beyond_the_limit_of_files_is_not_kept);
     return suite_run(suite);

@@ -154,6 +154,16 @@ int leat__record_index_load(const leat__record_source *source,
     return status;
 }
 
+/* As /dev/stdin does: what lies beside that name has nothing to do with the
+ * file. */
+static bool leads_to_descriptor(const char *name)
+{
+    static const char proc[] = "/proc/";
+    char to[sizeof(proc) - 1];
+    ssize_t n = readlink(name, to, sizeof(to));
+    return n == (ssize_t)sizeof(to) && memcmp(to, proc, sizeof(to)) == 0;
+}
+
 static bool is_settled(const leat__record_source *source)
 {
     struct timespec clock;
@@ -186,6 +196,7 @@ void leat__record_index_keep(const leat__record_source *source,
 {
     /* A relative name leads elsewhere after chdir. */
     if (!is_settled(source) || !leat__record_source_has_name(source) ||
+        leads_to_descriptor(source->map.name) ||
         leat__record_source_check(source) != LEAT_OK)
         return;
     char *path = index_path(source);
