@@ -160,6 +160,23 @@ for name in - /dev/stdin 'a pipe' "it's"; do
     rm -f pipe.png
 done
 
+# The layer's limit of memory is that of what draws, whose batches are larger.
+"$leat" synth noise --count 8 --shape 1,90,90 large >/dev/null
+groups=(--reader '(lmdb:noise)(lmdb:large) | chain | batch:8,pad=0 | unbatch' --batch 4
+    --crop 12 --max-memory)
+run 2 dump "${groups[@]}" 60000 --batches 4 --out limited
+grep -q 'max_memory is 60000' err || fail "$(cat err)"
+cp err wanted
+run 2 show "${groups[@]}" 60000 --count 16 --out limited.png
+cmp -s err wanted || fail "$(cat err)"
+run 0 show "${groups[@]}" 600000 --count 16 --out limited.png
+tight=(--reader lmdb:noise --batch 8 --top-type uint8 --max-memory)
+least=$(for ((bytes = 1000; bytes <= 30000; bytes += 100)); do
+    "$leat" dump "${tight[@]}" $bytes --batches 1 --out tight --force >/dev/null 2>&1 &&
+        echo $bytes && break
+done)
+run 0 show "${tight[@]}" "$least" --count 8 --out limited.png
+
 # Wrong usage.
 run 64 show --out x.png
 run 64 show --net plain --out x.png

@@ -306,6 +306,29 @@ static int list_images(const leat_data_layer_options *options,
     return n;
 }
 
+/* Bytes of an image's smallest element, but no more than a FLOAT32's. */
+static size_t smallest_element(const leat_data_layer_options *options)
+{
+    size_t least = leat_dtype_size(options->top_type);
+    for (int i = 0; i < options->ntop; i++) {
+        const leat_top *top = &options->top[i];
+        size_t size = leat_dtype_size(top->dtype);
+        if (top->is_image && top->dtype && size < least)
+            least = size;
+    }
+    return least < sizeof(float) ? least : sizeof(float);
+}
+
+/* max_memory for batches of FLOAT32, of which one fits where one of the layer's
+ * own does. */
+static size_t scale_limit(const leat_data_layer_options *options)
+{
+    size_t growth = sizeof(float) / smallest_element(options);
+    return options->max_memory < SIZE_MAX / growth
+               ? options->max_memory * growth
+               : SIZE_MAX;
+}
+
 /*
  * The same layer without means and scale, on which crops and mirrors do not
  * depend. Its tops may be larger, and are not those of a training.
@@ -319,6 +342,8 @@ static void create_plain_layer(struct show *show, struct layer_source *plain,
         transform = *options.transform;
     leat_top images[LEAT_MAX_FIELDS];
     leat_transform_options own[LEAT_MAX_FIELDS];
+    options.max_memory = scale_limit(&options);
+    options.prefetch = 1;
     if (options.ntop > 0) {
         options.ntop = list_images(&options, images, own);
         options.top = images;
@@ -333,7 +358,6 @@ static void create_plain_layer(struct show *show, struct layer_source *plain,
     options.label_type = LEAT_FLOAT64;
     options.layout = LEAT_NCHW;
     options.transform_on = LEAT_TRANSFORM_ON_CPU;
-    options.max_memory = 0;
     if (show->seed)
         options.random_seed = (int64_t)show->seed;
     output_require(leat_data_layer_create(
