@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <linux/mempolicy.h>
@@ -159,17 +160,34 @@ void leat__free(void *memory)
     free(memory);
 }
 
+/* A caller's hooks may be cancellation points; leat's calls are none. */
+static void *call_alloc(const leat_allocator *from, size_t bytes,
+                        size_t alignment)
+{
+    int cancel = leat__thread_disable_cancel();
+    void *memory = from->alloc(from->user, bytes, alignment);
+    leat__thread_restore_cancel(cancel);
+    return memory;
+}
+
+static void call_free(const leat_allocator *to, void *memory, size_t bytes,
+                      size_t alignment)
+{
+    int cancel = leat__thread_disable_cancel();
+    to->free(to->user, memory, bytes, alignment);
+    leat__thread_restore_cancel(cancel);
+}
+
 void *leat__alloc_from(const leat_allocator *from, size_t bytes,
                        size_t alignment)
 {
     if (!from)
         return leat__alloc_aligned(bytes);
     size_t asked = bytes ? bytes : 1;
-    void *memory =
-        is_faulty() ? NULL : from->alloc(from->user, asked, alignment);
+    void *memory = is_faulty() ? NULL : call_alloc(from, asked, alignment);
     if (!memory || (uintptr_t)memory % alignment == 0)
         return checked(memory, bytes);
-    from->free(from->user, memory, asked, alignment);
+    call_free(from, memory, asked, alignment);
     leat_error(LEAT_ENOMEM,
                "an allocator's memory at %p is not aligned to %zu bytes",
                memory, alignment);
@@ -182,5 +200,5 @@ void leat__free_to(const leat_allocator *to, void *memory, size_t bytes,
     if (!to)
         leat__free(memory);
     else if (memory)
-        to->free(to->user, memory, bytes ? bytes : 1, alignment);
+        call_free(to, memory, bytes ? bytes : 1, alignment);
 }

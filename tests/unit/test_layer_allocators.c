@@ -6,6 +6,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ static char *take_room(const pool *self, size_t bytes, size_t alignment)
 static void *pool_alloc(void *user, size_t bytes, size_t alignment)
 {
     pool *self = user;
+    pthread_testcancel(); /* as hooks that write a line, or close a file, do */
     if (atomic_fetch_add(&self->given, 1) == self->fails_at)
         return NULL;
     ck_assert_uint_gt(bytes, 0);
@@ -63,6 +65,7 @@ static void pool_free(void *user, void *memory, size_t bytes, size_t alignment)
 {
     pool *self = user;
     piece head;
+    pthread_testcancel();
     memcpy(&head, (char *)memory - sizeof(piece), sizeof(head));
     ck_assert_uint_eq(head.bytes, bytes);
     ck_assert_uint_eq(head.alignment, alignment);
@@ -310,6 +313,66 @@ START_TEST(hooks_that_lack_something_are_refused)
 }
 END_TEST
 
+/* A thread that is to be cancelled, and what it does with a layer's tops. */
+typedef struct last_call {
+    layer_fixture *fixture;
+    int which;
+    int is_back;
+} last_call;
+
+static void *call_and_end(void *argument)
+{
+    /* Static: ASan takes a cancelled thread's arrays for its own stack's. */
+    static const int64_t shape[] = {4, 8};
+    last_call *call = argument;
+    layer_fixture *fixture = call->fixture;
+    pthread_cancel(pthread_self());
+    for (int i = 0; i < 2; i++) {
+        if (call->which == 1) {
+            leat_blob_destroy(fixture->top[i]);
+            fixture->top[i] = NULL;
+        } else if (call->which == 2) {
+            (void)leat_blob_reshape(fixture->top[i], LEAT_FLOAT32, 2, shape);
+        }
+    }
+    if (call->which == 0)
+        (void)layer_fixture_forward(fixture);
+    call->is_back = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* What has the last share of memory that the layer, or a restore, let go. */
+START_TEST(a_thread_is_not_cancelled_in_a_hook)
+{
+    layer_fixture fixture;
+    leat_token token;
+    pthread_t thread;
+    void *result;
+    leat_token_init(&token);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    if (_i == 0) {
+        ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                         LEAT_OK);
+    } else {
+        leat_data_layer_destroy(fixture.layer);
+        fixture.layer = NULL;
+    }
+    last_call call = {&fixture, _i, 0};
+    ck_assert_int_eq(pthread_create(&thread, NULL, call_and_end, &call), 0);
+    ck_assert_int_eq(pthread_join(thread, &result), 0);
+    ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+    ck_assert_int_eq(call.is_back, 1);
+    if (_i == 0)
+        ck_assert_int_eq(leat_data_layer_batch(fixture.layer)->number, 1);
+    layer_fixture_close(&fixture);
+    leat_token_finish(&token);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_allocators");
@@ -327,5 +390,6 @@ int main(void)
     tcase_add_test(
         tcase, a_device_of_its_own_memory_takes_pinned_memory_from_its_hook);
     tcase_add_test(tcase, hooks_that_lack_something_are_refused);
+    tcase_add_loop_test(tcase, a_thread_is_not_cancelled_in_a_hook, 0, 3);
     return suite_run(suite);
 }
