@@ -10,8 +10,8 @@ extern "C" {
 
 /**
  * The most pixels of an image, for example 11585 x 11585; its sides go up to
- * 2^20, those of a PNG to a million, as in libpng. A file of kilobytes can claim
- * many more; it is refused, as LEAT_EDATA, before memory is allocated.
+ * 2^20, those of a PNG to a million, as in libpng. A file of kilobytes can
+ * claim many more; it is refused, as LEAT_EDATA, before memory is allocated.
  */
 #define LEAT_IMAGE_PIXELS_MAX ((uint64_t)1 << 27)
 

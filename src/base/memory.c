@@ -1,6 +1,6 @@
 #include "base/memory.h"
+#include "base/cancel.h"
 #include "base/error.h"
-#include "base/thread.h"
 
 #include <errno.h>
 #include <linux/mempolicy.h>
@@ -164,18 +164,18 @@ void leat__free(void *memory)
 static void *call_alloc(const leat_allocator *from, size_t bytes,
                         size_t alignment)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     void *memory = from->alloc(from->user, bytes, alignment);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return memory;
 }
 
 static void call_free(const leat_allocator *to, void *memory, size_t bytes,
                       size_t alignment)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     to->free(to->user, memory, bytes, alignment);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
 }
 
 void *leat__alloc_from(const leat_allocator *from, size_t bytes,

@@ -6,6 +6,7 @@
  * thread-local. The thread blocks all signals and cannot be cancelled.
  */
 #include "base/thread.h"
+#include "base/cancel.h"
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -37,7 +38,7 @@ static void *trampoline(void *argument)
 {
     start begin = *(start *)argument;
     leat__free(argument);
-    (void)leat__thread_disable_cancel();
+    (void)leat__cancel_disable();
     is_own = true;
     owner = begin.owner;
     /* The name is optional: it is for debugging. */
@@ -160,19 +161,6 @@ int leat__thread_check_stack(const char *who, size_t needed)
                       "expected at least %zu: start it with a larger one "
                       "(pthread_attr_setstacksize), or call from another",
                       who, (size_t)(here - bottom) >> 10, needed >> 10);
-}
-
-/* Neither can fail: both states are valid. */
-int leat__thread_disable_cancel(void)
-{
-    int before = PTHREAD_CANCEL_ENABLE;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-void leat__thread_restore_cancel(int before)
-{
-    (void)pthread_setcancelstate(before, NULL);
 }
 
 static atomic_int pretended_cores;

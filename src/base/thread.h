@@ -52,14 +52,6 @@ const void *leat__thread_set_owner(const void *value);
  */
 int leat__thread_check_stack(const char *who, size_t needed);
 
-/*
- * Disables pthread_cancel for the calling thread, which may hold locks, until
- * the state that disable returned is restored. leat's own threads are never
- * cancelled.
- */
-int leat__thread_disable_cancel(void);
-void leat__thread_restore_cancel(int before);
-
 /* Cores that this process may use, by affinity and cgroup quota; at least 1. */
 int leat__thread_cores(void);
 

@@ -1,3 +1,4 @@
+#include "base/cancel.h"
 #include "base/thread.h"
 #include "config/net.h"
 
@@ -22,8 +23,8 @@ int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
                                     leat_phase phase,
                                     const leat_data_layer_options *options)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int status = create(out, prototxt, phase, options);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }

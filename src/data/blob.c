@@ -1,9 +1,9 @@
 #include "data/blob.h"
+#include "base/cancel.h"
 #include "base/counter.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/memory.h"
-#include "base/thread.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -43,13 +43,13 @@ int leat_blob_create(leat_blob **out, leat_device *device)
  */
 static int hold_cancel(const leat_blob *blob)
 {
-    return blob->device->ops->unified ? -1 : leat__thread_disable_cancel();
+    return blob->device->ops->unified ? -1 : leat__cancel_disable();
 }
 
 static void restore_cancel(int cancel)
 {
     if (cancel >= 0)
-        leat__thread_restore_cancel(cancel);
+        leat__cancel_restore(cancel);
 }
 
 /*

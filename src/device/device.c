@@ -10,10 +10,10 @@
  * counted.
  */
 #include "device/device.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/table.h"
-#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -222,11 +222,11 @@ int leat_device_find(leat_device **out, const char *name)
     if (!name)
         return leat_error(LEAT_EINVAL, "a device is found by its name");
     leat__fork_reset_mutex(&lock);
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     pthread_mutex_lock(&lock);
     int status = find_locked(out, name);
     pthread_mutex_unlock(&lock);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 

@@ -1,4 +1,5 @@
 /* A data layer: a hidden group of one, or one member of many; its resume. */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -132,9 +133,9 @@ int leat_data_layer_top_count(const leat_data_layer *layer)
         return group->ntop;
     if (group->options.ntop > 0)
         return group->options.ntop;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     status = count_tops(group);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 
@@ -156,9 +157,9 @@ int leat_data_layer_count(const leat_data_layer *layer, int64_t *n)
     int status = leat__group_check_process(layer->group);
     if (status)
         return status;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     status = count_samples(layer->group, n);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 
@@ -417,9 +418,9 @@ static int restore(leat_data_layer_group *group, leat_token *token)
 int leat_data_layer_group_restore(leat_data_layer_group *group,
                                   leat_token *token)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int status = restore(group, token);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 

@@ -1,4 +1,5 @@
 /* Groups of data layers, and the parts that their members share. */
+#include "base/cancel.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -184,13 +185,13 @@ int leat__group_create(leat_data_layer_group **out,
                        const leat_data_layer_options *options,
                        const char *const devices[], int n, bool is_alone)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int status = leat__thread_check_stack(
         "a data layer",
         pipeline ? leat__pipeline_stack(pipeline) : LEAT__STACK_MIN);
     if (!status)
         status = create(out, pipeline, options, devices, n, is_alone);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 
@@ -371,9 +372,9 @@ static int set_up_once(leat_data_layer_group *group, leat_blob *const top[],
 int leat_data_layer_group_setup(leat_data_layer_group *group,
                                 leat_blob *const top[], int ntop)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int status = set_up_once(group, top, ntop);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 
@@ -425,7 +426,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *group)
         return;
     if (atomic_exchange(&group->cancelled, true))
         return;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     pthread_mutex_lock(&group->lock);
     /* A restore may have cleared it before the lock was taken. */
     atomic_store(&group->cancelled, true);
@@ -436,7 +437,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *group)
     else
         leat__opening_cancel(&group->opening);
     pthread_mutex_unlock(&group->lock);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
 }
 
 /*
@@ -467,7 +468,7 @@ void leat_data_layer_group_destroy(leat_data_layer_group *group)
         leat__log(LEAT_LOG_ERROR, "%s; it is not destroyed", leat_last_error());
         return;
     }
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     leat__group_stop(group);
     for (int i = 0; i < group->n; i++) {
         leat__bad_record_log_finish(&group->member[i].bad_records);
@@ -481,5 +482,5 @@ void leat_data_layer_group_destroy(leat_data_layer_group *group)
     leat__layer_options_finish(&group->options);
     pthread_mutex_destroy(&group->lock);
     leat__free(group);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
 }

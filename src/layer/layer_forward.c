@@ -1,7 +1,7 @@
 /* Forward: a batch goes out to the tops, the one before it comes back. */
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/queue.h"
-#include "base/thread.h"
 #include "base/trace.h"
 #include "layer/diagnose/waiting.h"
 #include "layer/layer_state.h"
@@ -137,13 +137,13 @@ int leat_data_layer_release(leat_data_layer *layer, const leat_stream *streams,
                           layer->name, most, n);
     if (layer->device->ops->unified)
         return give_back(layer, streams, n);
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     status = check_release(layer, streams, n);
     if (!status)
         status = check_further(layer, streams, n);
     if (!status)
         status = give_back(layer, streams, n);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 
@@ -269,7 +269,7 @@ static int next_batch(leat_data_layer *layer, leat__batch **out,
     if (status == LEAT_AGAIN && deadline == 0)
         leat__prefetcher_set_inline(prefetcher, number, false);
     if (status == LEAT_AGAIN && deadline != 0) {
-        int cancel = leat__thread_disable_cancel();
+        int cancel = leat__cancel_disable();
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
         status = wait_for_batch(layer, out, begin, deadline);
@@ -278,7 +278,7 @@ static int next_batch(leat_data_layer *layer, leat__batch **out,
         layer->waited += end - begin;
         if (leat__waiting_is_logged())
             leat__waiting_over(layer, end);
-        leat__thread_restore_cancel(cancel);
+        leat__cancel_restore(cancel);
     }
     if (status == LEAT_ECANCELLED)
         return cancelled(layer);
@@ -323,9 +323,9 @@ static int forward(leat_data_layer *layer, leat_blob *const top[], int ntop,
     }
     if (layer->device->ops->unified && !leat__waiting_is_logged())
         return take_next(layer, top, ntop, stream, deadline);
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int status = take_next(layer, top, ntop, stream, deadline);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 

@@ -1,9 +1,9 @@
 /* Opens a pipeline's readers, upstream readers first, and closes readers. */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/random.h"
-#include "base/thread.h"
 #include "pipeline/opening.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
@@ -276,9 +276,9 @@ int leat_pipeline_open_with(const leat_pipeline *pipeline,
     int status = copy_options(&values, options);
     if (status)
         return status;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     status = open_chain(pipeline, &values, &reader);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     if (!status)
         *out = reader;
     return status;
@@ -306,10 +306,10 @@ int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
     leat_reader_figures *figures =
         leat__reader_chain_add(open->figures, pipeline->type->name, -1);
     leat_reader *reader;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int status =
         open_reader(pipeline, &options, open->depth + 1, figures, &reader);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     if (!status)
         *out = reader;
     return status;
@@ -341,12 +341,12 @@ void leat_reader_close(leat_reader *reader)
     bool delivers = state->depth == 1;
     if (delivers && leat__reader_chain_abandon(chain, reader))
         return;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     leat__reader_chain_detach(reader);
     reader->ops->close(reader);
     destroy_state(state);
     if (delivers)
         leat__reader_chain_destroy(chain);
     leat_pipeline_unref(pipeline);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
 }

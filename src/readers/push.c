@@ -17,6 +17,7 @@
  * another one until it seeks.
  */
 #include "readers/push.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/shape.h"
@@ -216,7 +217,7 @@ static int send_sample(leat_push *push, leat_sample *sample, bool waits)
         status = leat_sample_own(sample);
     if (status)
         return status;
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     pthread_mutex_lock(&push->lock);
     status = wait_for_room(push, waits);
     if (!status)
@@ -227,7 +228,7 @@ static int send_sample(leat_push *push, leat_sample *sample, bool waits)
         pthread_cond_signal(&push->has_sample);
     if (!status)
         leat_sample_clear(sample);
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* What the layer did so far, in numbers. */
+#include "base/cancel.h"
 #include "base/clock.h"
-#include "base/thread.h"
 #include "layer/layer_state.h"
 
 #include <fcntl.h>
@@ -15,12 +15,12 @@
 static int64_t mapped_bytes(void)
 {
     char text[256];
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0)
         close(fd); /* Read-only: nothing is lost if it fails. */
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     text[n > 0 ? n : 0] = 0;
     long long total;
     long long resident;

@@ -1,6 +1,6 @@
 #include "layer/on_error/bad_record_log.h"
+#include "base/cancel.h"
 #include "base/log.h"
-#include "base/thread.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static leat__record_mark make_mark(const leat__bad *bad)
 
 int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad)
 {
-    int cancel = leat__thread_disable_cancel();
+    int cancel = leat__cancel_disable();
     leat__record_mark mark = make_mark(bad);
     int added = leat__record_set_add(&log->known, &mark);
     /* What is not remembered is looked up in the file's own list. */
@@ -91,7 +91,7 @@ int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad)
         log->unwritten++ == 0)
         leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
                   leat_last_error());
-    leat__thread_restore_cancel(cancel);
+    leat__cancel_restore(cancel);
     return added == LEAT_ENOMEM ? added : LEAT_OK;
 }
 
