@@ -37,10 +37,11 @@ build_consumer() {
     "$build/consumer_cpp"
 }
 
-# compiled SOURCE [CONFIG]: the command that compiles a file named by its end.
+# compiled SOURCE [CONFIG]: the command that compiles a file named by its end, in
+# whatever directory the generator has it run.
 compiled() {
     jq -r --arg file "$1" --arg config "${2-}" '.[]
-        | select(.file | endswith($file)) | .command
+        | select(.file | endswith($file)) | "cd \(.directory | @sh) && \(.command)"
         | select($config == "" or contains("/" + $config + "/"))' \
         "$build/compile_commands.json"
 }
@@ -56,7 +57,7 @@ is_optimised() {
 is_fortified() {
     local command found
     command=$(compiled "$1")
-    found=$(cd "$build" && eval "${command%% -o *} -dM -E '$source/$1'" |
+    found=$(eval "${command%% -o *} -dM -E '$source/$1'" |
         sed -n 's/^#define _FORTIFY_SOURCE //p')
     [ "$found" = "$2" ] || fail "$way: $1 has _FORTIFY_SOURCE '$found', not '$2'"
 }
@@ -86,7 +87,7 @@ check_fetch_content() {
         -DLEAT_WERROR=ON
     is_optimised src/base/error.c ' -O0'
     is_fortified src/base/error.c ''
-    run bash -c "cd '$build' && $(compiled src/base/error.c)"
+    run bash -c "$(compiled src/base/error.c)"
     build_consumer fetch_content "${leat[@]}" -DCMAKE_C_FLAGS=
     rm -rf "$prefix"
     run cmake --install "$build" --prefix "$prefix"
