@@ -234,7 +234,10 @@ typedef struct leat_data_layer_options {
                                memory, of copies and of what the host reads of
                                one that the device computed, is the blobs'.
                                Samples that a reader's thread has read ahead may
-                               take as much again, up to 256 MiB. 0: no limit */
+                               take as much again, up to 256 MiB. After setup
+                               each buffer of a reader's has this limit by
+                               itself: the inputs of a chain or a mix may come
+                               to so many times as much. 0: no limit */
     size_t max_image_bytes; /* memory that decoding one image may take, pixels
                                and coefficients; one that takes more is a bad
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with
