@@ -334,6 +334,70 @@ START_TEST(a_single_pass_of_whole_batches_ends_without_an_empty_one)
 }
 END_TEST
 
+static leat_data_layer *open_ragged(leat_pipeline *pipeline)
+{
+    static const leat_top top = {
+        .size = sizeof(top), .name = "data", .form = LEAT_TOP_RAGGED};
+    leat_data_layer *layer;
+    options.top = &top;
+    options.ntop = 1;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_msg(leat_data_layer_setup(layer, NULL, 0) == LEAT_OK, "%s",
+                  leat_last_error());
+    return layer;
+}
+
+static void check_bad_rest(leat_data_layer *layer)
+{
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "record"));
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_END);
+}
+
+static void check_bad_begin(leat_pipeline *pipeline)
+{
+    leat_data_layer *layer = open_ragged(pipeline);
+    check_bad_rest(layer);
+    leat_data_layer_destroy(layer);
+}
+
+/* Setup reads a whole batch for such tops, and meets the end in it. */
+START_TEST(a_short_pass_that_begins_with_a_bad_record_is_set_up)
+{
+    source_now.single_pass = 1;
+    source_now.count = 2;
+    source_now.bad = 0;
+    in_all_modes(check_bad_begin);
+}
+END_TEST
+
+static void check_bad_resume(leat_pipeline *pipeline)
+{
+    leat_token token;
+    leat_token_init(&token);
+    leat_data_layer *layer = open_ragged(pipeline);
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST), 0);
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    check_bad_rest(layer);
+    leat_data_layer_destroy(layer);
+    layer = open_ragged(pipeline);
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+    check_bad_rest(layer);
+    leat_data_layer_destroy(layer);
+    leat_token_finish(&token);
+}
+
+START_TEST(so_is_the_rest_of_a_pass_resumed)
+{
+    source_now.single_pass = 1;
+    source_now.count = 5;
+    source_now.bad = 3;
+    in_all_modes(check_bad_resume);
+}
+END_TEST
+
 static void check_other_shape(leat_pipeline *pipeline)
 {
     layer_fixture fixture = layer_fixture_open(pipeline, &options);
@@ -637,6 +701,8 @@ int main(void)
     tcase_add_test(tcase, a_layer_resumed_at_the_end_stands_there);
     tcase_add_test(tcase,
                    a_single_pass_of_whole_batches_ends_without_an_empty_one);
+    tcase_add_test(tcase, a_short_pass_that_begins_with_a_bad_record_is_set_up);
+    tcase_add_test(tcase, so_is_the_rest_of_a_pass_resumed);
     tcase_add_test(tcase, another_shape_inside_a_batch_is_an_error);
     tcase_add_test(tcase, a_batch_takes_the_shape_of_its_first_sample);
     tcase_add_test(tcase, a_bad_first_record_costs_the_first_batch);

@@ -92,8 +92,7 @@ int leat__previews_next(leat__previews *previews, leat__chunk_source *source,
         return status;
     int i = previews->shown++;
     if (chunk->failed == i)
-        return leat_error(source->stuck ? source->stuck : chunk->status, "%s",
-                          source->stuck ? source->stuck_line : chunk->line);
+        return leat_error(chunk->status, "%s", chunk->line);
     for (int k = 0; k < chunk->bad.n; k++)
         if (chunk->bad.item[k].sample == i)
             return leat_error(LEAT_EDATA, "%s", chunk->bad.item[k].line);
