@@ -147,6 +147,7 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
     batch->state = LEAT__SHAPE_OPEN;
     batch->failed = -1;
     batch->status = LEAT_OK;
+    batch->ending.status = LEAT_OK;
     batch->bad.n = 0;
     batch->populates = batch->is_lazy;
     batch->is_lazy = false;
@@ -370,6 +371,7 @@ void leat__batch_fail(leat__batch *batch, int i, int status,
                       const leat_provenance *from, const char *line)
 {
     pthread_mutex_lock(&batch->lock);
+    leat__failure_note(&batch->ending, i, status, line);
     if (batch->failed < 0 || i < batch->failed) {
         batch->failed = i;
         batch->status = status;

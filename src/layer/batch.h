@@ -6,6 +6,7 @@
 #include "data/sample.h"
 #include "data/syncedmem.h"
 #include "layer/on_error/bad_list.h"
+#include "layer/on_error/failure.h"
 #include "layer/sampler.h"
 
 #include <leat/token.h>
@@ -139,6 +140,7 @@ typedef struct leat__batch {
     /* protected by lock */
     leat__batch_shape shape; /* read freely once known */
     leat__bad culprit;       /* sample `failed`, with the error line */
+    leat__failure ending;    /* that sample, or one after it */
 
     /* Memory that it grew to, outside the slab of all; read by anybody. */
     atomic_int growths;
@@ -207,7 +209,7 @@ bool leat__batch_wait_shape(leat__batch *batch);
 
 /*
  * Notes the failure of sample `i`, described by `from` (may be NULL); the
- * earliest one counts.
+ * earliest one counts, and the earliest one that ends reading.
  */
 void leat__batch_fail(leat__batch *batch, int i, int status,
                       const leat_provenance *from, const char *line);

@@ -137,6 +137,7 @@ void leat__chunk_fail(leat__chunk *chunk, int i, int status, bool collects)
         if (!status)
             return;
     }
+    leat__failure_note(&chunk->ending, i, status, leat_last_error());
     if (chunk->failed >= 0 && chunk->failed <= i)
         return;
     chunk->failed = i;

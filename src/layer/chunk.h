@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "layer/on_error/bad_list.h"
+#include "layer/on_error/failure.h"
 #include "layer/sampler.h"
 
 #include <leat/pipeline.h>
@@ -39,7 +40,8 @@ typedef struct leat__chunk {
     int failed;
     int status;
     char line[LEAT__ERROR_MAX];
-    leat__bad_list bad; /* or, where those are collected, all that are bad */
+    leat__failure ending; /* that sample, or one after it */
+    leat__bad_list bad;   /* or, where those are collected, all that are bad */
     /* How its samples are still to be read, by the worker; NULL: they are. */
     int (*read)(leat_reader *reader, struct leat__chunk *chunk, int i,
                 int *got);
@@ -124,8 +126,9 @@ void leat__chunk_list_destroy(leat__chunk_list *list);
 void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, bool collects);
 
 /*
- * Notes the first failure of the chunk, at sample `i`, or where those are
- * collected a bad record (LEAT_EDATA); the line is the thread's.
+ * Notes the failure of sample `i`: of the chunk's those that come first, and
+ * where those are collected a bad record (LEAT_EDATA); the line is the
+ * thread's.
  */
 void leat__chunk_fail(leat__chunk *chunk, int i, int status, bool collects);
 

@@ -102,6 +102,7 @@ static int drop(leat__chunk_source *source, leat__chunk *chunk)
     chunk->n = 0;
     chunk->bad.n = 0;
     chunk->failed = -1;
+    chunk->ending.status = LEAT_OK;
     return status;
 }
 
@@ -367,6 +368,7 @@ static void begin(leat__chunk_source *source, leat__chunk *chunk)
     chunk->is_full = false;
     chunk->failed = -1;
     chunk->status = LEAT_OK;
+    chunk->ending.status = LEAT_OK;
     chunk->read = NULL;
     chunk->bad.n = 0;
     chunk->follows_gap = false;

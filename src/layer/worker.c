@@ -227,6 +227,9 @@ int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
                          chunk->failed < n ? &chunk->sample[chunk->failed]->from
                                            : NULL,
                          chunk->line);
+    if (chunk->ending.status)
+        leat__batch_fail(batch, chunk->first + chunk->ending.sample,
+                         chunk->ending.status, NULL, chunk->ending.line);
     if (worker->carry_chain)
         leat__replacement_begin(&worker->replacement);
     bool has_shape = await_shape(worker, batch, chunk, &held_up);

@@ -334,6 +334,71 @@ START_TEST(a_single_pass_of_whole_batches_ends_without_an_empty_one)
 }
 END_TEST
 
+/* Of 16 numbers: one that is bad, and one whose storage fails. */
+typedef struct failing_map {
+    int64_t bad;
+    int64_t failing;
+} failing_map;
+
+static int fail_some(void *user, leat_sample *sample)
+{
+    const failing_map *self = user;
+    int64_t value;
+    memcpy(&value, sample->field[0].data, sizeof(value));
+    if (value == self->bad)
+        return leat_error(LEAT_EDATA, "it is bad");
+    return value == self->failing ? leat_error(LEAT_EIO, "storage is gone")
+                                  : LEAT_OK;
+}
+
+static void expect_failure(leat_data_layer *layer, int status, const char *says)
+{
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     status);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
+                  leat_last_error());
+}
+
+/* In one chunk, or in two of the batch. */
+START_TEST(what_ends_reading_is_told_after_a_bad_record_of_its_batch)
+{
+    static const failing_map cases[] = {{2, 5}, {2, 300}, {5, 2}, {300, 2}};
+    static const leat_top top = {.size = sizeof(top), .name = "value"};
+    failing_map map = cases[_i / 3];
+    leat_pipeline *numbers, *mapped;
+    leat_token token;
+    leat_data_layer *layer;
+    const leat_map_options defaults = LEAT_MAP_OPTIONS_INIT;
+    options.top = &top;
+    options.ntop = 1;
+    options.batch_size = 400;
+    options.workers = 1 + _i % 3;
+    options.prefetch = 1 + _i % 2;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_pipeline_parse(&numbers, "range:1200"), LEAT_OK);
+    ck_assert_int_eq(
+        leat_pipeline_map(&mapped, numbers, fail_some, &map, 1, &defaults),
+        LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, mapped, &options), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    if (map.bad < map.failing)
+        expect_failure(layer, LEAT_EDATA, "it is bad");
+    expect_failure(layer, LEAT_EIO, "storage is gone");
+    expect_failure(layer, LEAT_EIO, "storage is gone");
+    /* Storage is back. */
+    map.failing = -1;
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+    expect_failure(layer, LEAT_EDATA, "it is bad");
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    leat_data_layer_destroy(layer);
+    leat_token_finish(&token);
+    leat_pipeline_unref(mapped);
+    leat_pipeline_unref(numbers);
+}
+END_TEST
+
 static leat_data_layer *open_ragged(leat_pipeline *pipeline)
 {
     static const leat_top top = {
@@ -701,6 +766,9 @@ int main(void)
     tcase_add_test(tcase, a_layer_resumed_at_the_end_stands_there);
     tcase_add_test(tcase,
                    a_single_pass_of_whole_batches_ends_without_an_empty_one);
+    tcase_add_loop_test(
+        tcase, what_ends_reading_is_told_after_a_bad_record_of_its_batch, 0,
+        12);
     tcase_add_test(tcase, a_short_pass_that_begins_with_a_bad_record_is_set_up);
     tcase_add_test(tcase, so_is_the_rest_of_a_pass_resumed);
     tcase_add_test(tcase, another_shape_inside_a_batch_is_an_error);
