@@ -108,7 +108,8 @@ typedef enum leat_caller_helps {
  * callbacks, its end is found by reading; every rank then reads on to the end
  * of the batch of all ranks before it delivers its own part, and with DROP a
  * whole batch before the first of it. A pipeline with a single pass has one
- * epoch, in which these hold too.
+ * epoch, in which these hold too, but with WRAP a rank that has no sample left
+ * ends a batch before the others.
  *
  * A resume token is a position, whichever of these it was saved under: the next
  * batch begins there, and ends at the latest with that position's epoch.
