@@ -4,6 +4,8 @@
 #include "support/page_image.h"
 #include "support/suite.h"
 
+#include <fcntl.h>
+
 /* A writer sees only who locks where it does. */
 START_TEST(a_data_file_is_locked_where_its_directory_is)
 {
@@ -299,6 +301,21 @@ START_TEST(a_database_of_someone_else_is_read_without_a_lock)
 }
 END_TEST
 
+/* As of a file that was removed: no lock file can be beside it. */
+START_TEST(a_database_without_a_name_is_read_without_a_lock)
+{
+    char directory[FIXTURE_PATH], name[40];
+    images_write(directory, images_record, 10);
+    int fd = open(images_in(directory, "data.mdb"), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(unlink(images_in(directory, "data.mdb")), 0);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+    expect_ten(name);
+    ck_assert_int_eq(close(fd), 0);
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(a_truncated_database_leaves_no_lock_behind)
 {
     char directory[FIXTURE_PATH];
@@ -333,6 +350,7 @@ int main(void)
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
     tcase_add_test(tcase, a_file_without_permission_is_refused);
     tcase_add_test(tcase, a_database_of_someone_else_is_read_without_a_lock);
+    tcase_add_test(tcase, a_database_without_a_name_is_read_without_a_lock);
     tcase_add_test(tcase, a_truncated_database_leaves_no_lock_behind);
     return suite_run(suite);
 }

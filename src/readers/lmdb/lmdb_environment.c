@@ -75,12 +75,13 @@ bool leat__lmdb_environment_is_inherited(
     return environment->generation != leat__fork_generation();
 }
 
-/* Whether locking failed for lack of permission, support or space. */
+/* Whether locking failed for lack of permission, support, space or, as of a
+ * descriptor's name, a directory for the file. */
 static bool is_unlockable(int code)
 {
     return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
-           code == ENOSYS || code == EOPNOTSUPP || code == ENOSPC ||
-           code == EDQUOT || code == EFBIG || code == EINVAL;
+           code == ENOENT || code == ENOSYS || code == EOPNOTSUPP ||
+           code == ENOSPC || code == EDQUOT || code == EFBIG || code == EINVAL;
 }
 
 static bool is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)

@@ -49,6 +49,25 @@ static int open_file(leat__record_source *source, const char *path,
     return status;
 }
 
+static bool has_name(const leat__record_source *source, struct stat *found)
+{
+    return stat(source->map.name, found) == 0 &&
+           found->st_dev == source->device && found->st_ino == source->inode;
+}
+
+/* Some may have been replaced before they were opened, and others after it. */
+static int check_names(const leat__record_files *files)
+{
+    struct stat found;
+    for (int i = 0; i < files->n && files->n > 1; i++)
+        if (!has_name(&files->source[i], &found))
+            return leat_error(LEAT_EIO,
+                              "%s: removed or replaced while it was opened "
+                              "with others; open them again",
+                              files->source[i].map.name);
+    return LEAT_OK;
+}
+
 int leat__record_files_open(leat__record_files *out, char *const path[], int n,
                             leat__record_format *format)
 {
@@ -76,8 +95,12 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
         files.revision =
             leat__file_hash_modified(files.revision, source->version.modified);
     }
-    *out = files;
-    return LEAT_OK;
+    int status = check_names(&files);
+    if (status)
+        leat__record_files_close(&files);
+    else
+        *out = files;
+    return status;
 }
 
 void leat__record_files_close(leat__record_files *files)
@@ -85,12 +108,6 @@ void leat__record_files_close(leat__record_files *files)
     for (int i = 0; i < files->n; i++)
         leat__mapped_file_close(&files->source[i].map);
     leat__free(files->source);
-}
-
-static bool has_name(const leat__record_source *source, struct stat *found)
-{
-    return stat(source->map.name, found) == 0 &&
-           found->st_dev == source->device && found->st_ino == source->inode;
 }
 
 bool leat__record_source_has_name(const leat__record_source *source)

@@ -1,0 +1,98 @@
+/* Several files of records as one sequence: they are opened as they are named.
+ */
+#include "readers/record/record_files.h"
+#include "support/record_fixture.h"
+#include "support/suite.h"
+
+#include <check.h>
+
+enum { FILES = 3 };
+
+static char folder[FIXTURE_PATH];
+static char paths[FILES][FIXTURE_PATH + 8];
+static char *path[FILES];
+static void (*meanwhile)(const char *); /* done to `victim` between openings */
+static int victim;
+
+static int begin_file(leat__record_format *format,
+                      const leat__record_window *window, uint64_t size,
+                      leat__record_file *out)
+{
+    (void)format;
+    (void)window;
+    (void)size;
+    if (out->number == 1 && meanwhile)
+        meanwhile(path[victim]);
+    return LEAT_OK;
+}
+
+static const leat__record_format_ops ops = {.name = "files",
+                                            .begin = begin_file};
+static leat__record_format format = {.ops = &ops};
+static leat__record_files files;
+
+static void set_up(void)
+{
+    fixture_directory(folder);
+    for (int i = 0; i < FILES; i++) {
+        path[i] = paths[i];
+        snprintf(path[i], sizeof(paths[i]), "%s/%d", folder, i);
+        fixture_store(path[i], "bytes", 5);
+    }
+    meanwhile = NULL;
+}
+
+static void tear_down(void)
+{
+    fixture_remove(folder);
+}
+
+static void replace(const char *name)
+{
+    char other[FIXTURE_PATH + 16];
+    snprintf(other, sizeof(other), "%s/other", folder);
+    fixture_store(other, "other", 5);
+    ck_assert_int_eq(rename(other, name), 0);
+}
+
+static void remove_it(const char *name)
+{
+    ck_assert_int_eq(unlink(name), 0);
+}
+
+/* The first is open by then, the second is being opened. */
+START_TEST(files_replaced_while_they_are_opened_are_refused)
+{
+    meanwhile = _i / 2 ? remove_it : replace;
+    victim = _i % 2;
+    ck_assert_int_eq(leat__record_files_open(&files, path, FILES, &format),
+                     LEAT_EIO);
+    ck_assert_msg(strstr(leat_last_error(), path[victim]) &&
+                      strstr(leat_last_error(), "removed or replaced while"),
+                  "%s", leat_last_error());
+}
+END_TEST
+
+START_TEST(a_file_that_is_replaced_later_is_what_it_was)
+{
+    ck_assert_int_eq(leat__record_files_open(&files, path, FILES, &format),
+                     LEAT_OK);
+    replace(path[0]);
+    ck_assert_int_eq(leat__record_files_check_versions(&files), LEAT_OK);
+    ck_assert_mem_eq(files.source[0].map.base, "bytes", 5);
+    ck_assert_uint_eq(files.bytes, FILES * 5);
+    leat__record_files_close(&files);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("record_files");
+    TCase *tcase = tcase_create("record_files");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, files_replaced_while_they_are_opened_are_refused,
+                        0, 4);
+    tcase_add_test(tcase, a_file_that_is_replaced_later_is_what_it_was);
+    return suite_run(suite);
+}
