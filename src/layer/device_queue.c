@@ -328,13 +328,13 @@ static void end_locked(leat__device_queues *queues, int status,
 static bool push_ready(leat__device_queues *queues, leat__device_queue *queue,
                        leat__batch *batch)
 {
-    int status = batch->failed < 0 ? LEAT_OK : batch->status;
+    int status = batch->ending.status;
     char line[LEAT__ERROR_MAX];
     if (status)
-        memcpy(line, batch->culprit.line, sizeof(line));
+        memcpy(line, batch->ending.line, sizeof(line));
     /* Only a closed queue refuses it. From now on it is the caller's. */
     (void)leat__queue_push(queue->ready, batch);
-    if (!status || status == LEAT_EDATA)
+    if (!status)
         return true;
     leat__device_queues_end(queues, status, line);
     return false;

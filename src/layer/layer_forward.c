@@ -189,13 +189,11 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
     return LEAT_OK;
 }
 
-/* A batch with an error is consumed; all but LEAT_EDATA stay, one after it in
- * the batch from the next forward on. */
+/* A batch with an error is consumed; all but LEAT_EDATA stay. */
 static int refuse(leat_data_layer *layer, leat__batch *batch)
 {
     char line[LEAT__ERROR_MAX];
     int status = batch->status;
-    leat__failure ending = batch->ending;
     memcpy(line, batch->culprit.line, sizeof(line));
     if (status == LEAT_EDATA &&
         leat__bad_record_log_note(&layer->bad_records, &batch->culprit)) {
@@ -205,11 +203,8 @@ static int refuse(leat_data_layer *layer, leat__batch *batch)
     if (status == LEAT_EDATA)
         note_after(layer, batch);
     (void)leat__prefetcher_give(layer->group->prefetcher, batch, NULL, 0);
-    if (status != LEAT_EDATA)
-        return leat__data_layer_stick(layer, status, line);
-    if (ending.status)
-        (void)leat__data_layer_stick(layer, ending.status, ending.line);
-    return leat_error(status, "%s", line);
+    return status == LEAT_EDATA ? leat_error(status, "%s", line)
+                                : leat__data_layer_stick(layer, status, line);
 }
 
 /* Counts the batch's bad records, in order. LEAT_ELIMIT: one too many. */

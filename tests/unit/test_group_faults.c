@@ -93,6 +93,63 @@ START_TEST(an_error_comes_to_all_after_what_is_before_it)
 }
 END_TEST
 
+/* Of batch 5 the second number is bad, and the storage of the third fails. */
+static int fail_in_batch_5(void *user, leat_sample *sample)
+{
+    int64_t value;
+    (void)user;
+    memcpy(&value, sample->field[0].data, sizeof(value));
+    return value == 21   ? leat_error(LEAT_EDATA, "it is bad")
+           : value == 22 ? leat_error(LEAT_EIO, "the storage failed at 22")
+                         : LEAT_OK;
+}
+
+/* Member by member, all that there is for it. */
+static void check_end_after_bad(const leat_pipeline *pipeline, int n)
+{
+    leat_data_layer_group *group;
+    ck_assert_int_eq(leat_data_layer_group_create(
+                         &group, pipeline, &group_options, group_on_cpu, n),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_setup(group, NULL, 0), LEAT_OK);
+    for (int i = n; i-- > 0;) {
+        leat_data_layer *member = leat_data_layer_group_member(group, i);
+        for (int k = i; k <= 5; k += n)
+            ck_assert_int_eq(
+                leat_data_layer_forward(member, NULL, 0, LEAT_HOST),
+                k == 5 ? LEAT_EDATA : LEAT_OK);
+        for (int tries = 0; tries < 2; tries++) {
+            ck_assert_int_eq(
+                leat_data_layer_forward(member, NULL, 0, LEAT_HOST), LEAT_EIO);
+            ck_assert_ptr_nonnull(
+                strstr(leat_last_error(), "the storage failed at 22"));
+        }
+    }
+    leat_data_layer_group_destroy(group);
+}
+
+START_TEST(so_it_does_after_a_bad_record_of_its_batch)
+{
+    static const leat_top top = {.size = sizeof(top), .name = "value"};
+    leat_pipeline *numbers, *mapped;
+    const leat_map_options defaults = LEAT_MAP_OPTIONS_INIT;
+    group_options.prefetch = 6;
+    group_options.top = &top;
+    group_options.ntop = 1;
+    ck_assert_int_eq(leat_pipeline_parse(&numbers, "range:100"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_map(&mapped, numbers, fail_in_batch_5, NULL,
+                                       1, &defaults),
+                     LEAT_OK);
+    for (int n = 1; n <= 3; n++)
+        for (int workers = 1; workers <= 3; workers++) {
+            group_options.workers = workers;
+            check_end_after_bad(mapped, n);
+        }
+    leat_pipeline_unref(mapped);
+    leat_pipeline_unref(numbers);
+}
+END_TEST
+
 START_TEST(a_single_pass_ends_for_all)
 {
     group_source.count = 22;
@@ -266,6 +323,7 @@ int main(void)
     tcase_set_timeout(tcase, 2 * GROUP_SECONDS);
     tcase_add_test(tcase, a_bad_record_costs_the_member_whose_batch_it_is_in);
     tcase_add_test(tcase, an_error_comes_to_all_after_what_is_before_it);
+    tcase_add_test(tcase, so_it_does_after_a_bad_record_of_its_batch);
     tcase_add_test(tcase, a_single_pass_ends_for_all);
     tcase_add_loop_test(tcase, what_stands_in_is_what_one_layer_gives, 0,
                         2 * BAD_RECORDS_WAYS);

@@ -7,7 +7,7 @@ void leat__failure_note(leat__failure *failure, int sample, int status,
                         const char *line)
 {
     bool is_late = failure->status && failure->sample <= sample;
-    if (status == LEAT_EDATA || status == LEAT_END || is_late)
+    if (status == LEAT_EDATA || is_late)
         return;
     failure->sample = sample;
     failure->status = status;

@@ -11,7 +11,7 @@ typedef struct leat__failure {
     char line[LEAT__ERROR_MAX];
 } leat__failure;
 
-/* Keeps the earliest one; LEAT_EDATA and LEAT_END are none. */
+/* Keeps the earliest one; LEAT_EDATA is none. */
 void leat__failure_note(leat__failure *failure, int sample, int status,
                         const char *line);
 
