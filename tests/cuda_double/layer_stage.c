@@ -1,4 +1,5 @@
 #include "layer_stage.h"
+#include "living.h"
 #include "sight.h"
 
 #include <check.h>
@@ -23,21 +24,12 @@ void stage_set_up(void)
     cuda_double_forget();
 }
 
-void stage_check_nothing_lives(void)
-{
-    cuda_double_living living = cuda_double_count();
-    ck_assert_int_eq(living.streams, 0);
-    ck_assert_int_eq(living.events, 0);
-    ck_assert_int_eq(living.device_bytes, 0);
-    ck_assert_int_eq(living.pinned_bytes, 0);
-}
-
 void stage_tear_down(void)
 {
     leat_pipeline_unref(stage_pipeline);
     for (int i = 0; i < STAGE_STREAMS; i++)
         ck_assert_int_eq(cudaStreamDestroy(stage_stream[i]), cudaSuccess);
-    stage_check_nothing_lives();
+    living_check_none();
     ck_assert_int_eq(cuda_double_count().destroyed_busy, 0);
     ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
 }

@@ -20,9 +20,6 @@ extern cudaStream_t stage_stream[STAGE_STREAMS];
 void stage_set_up(void);
 void stage_tear_down(void);
 
-/* Of devices and of pinned memory, but for the streams above. */
-void stage_check_nothing_lives(void);
-
 /* A forward whose batch is for `on`; aborts the test on failure. */
 void stage_forward(layer_fixture *fixture, cudaStream_t on);
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "cuda_double.h"
+#include "living.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -222,15 +223,6 @@ static int use_device(void)
     return status ? status : waited;
 }
 
-static void check_nothing_lives(void)
-{
-    cuda_double_living living = cuda_double_count();
-    ck_assert_int_eq(living.streams, 0);
-    ck_assert_int_eq(living.events, 0);
-    ck_assert_int_eq(living.device_bytes, 0);
-    ck_assert_int_eq(living.pinned_bytes, 0);
-}
-
 START_TEST(every_call_that_fails_is_told_once_and_leaves_nothing_behind)
 {
     int n = 0;
@@ -241,7 +233,7 @@ START_TEST(every_call_that_fails_is_told_once_and_leaves_nothing_behind)
         int status = use_device();
         const char *failed = cuda_double_failed();
         cuda_double_fail_at(-1, cudaSuccess);
-        check_nothing_lives();
+        living_check_none();
         ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
         if (!failed)
             break;
@@ -269,14 +261,14 @@ START_TEST(every_allocation_that_fails_is_told)
             break;
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
         told += status == LEAT_ENOMEM;
-        check_nothing_lives();
+        living_check_none();
     }
     /* All but the page that open tries to pin. */
     ck_assert_int_eq(told, n - 1);
     ck_assert_int_gt(told, 0);
     (void)leat__alloc_fail_at(0);
     ck_assert_int_eq(use_device(), LEAT_ENOMEM);
-    check_nothing_lives();
+    living_check_none();
 }
 END_TEST
 
@@ -287,7 +279,7 @@ START_TEST(a_device_that_is_lost_fails_all_calls_and_hangs_none)
     ck_assert_int_eq(use_device(), LEAT_EDEVICE);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "uncorrectable ECC"));
     ck_assert_int_eq(use_device(), LEAT_EDEVICE);
-    check_nothing_lives();
+    living_check_none();
 }
 END_TEST
 
@@ -448,7 +440,7 @@ START_TEST(timers_tell_the_time_on_the_bus_and_plain_events_do_not)
     ops->stream_destroy(device, stream);
     ops->free(device, memory, 1000000);
     ops->host_free(device, host, 1000000);
-    check_nothing_lives();
+    living_check_none();
 }
 END_TEST
 
@@ -504,7 +496,7 @@ START_TEST(copies_on_a_held_stream_take_the_bus_and_no_calls)
     *(uint32_t *)release = 0;
     ck_assert_double_eq_tol(time_copies(release, 0.01), 40e-6, 1e-9);
     ops->host_free(device, release, 4096);
-    check_nothing_lives();
+    living_check_none();
 }
 END_TEST
 
@@ -525,7 +517,7 @@ START_TEST(host_memory_that_is_not_pinned_neither_holds_nor_is_mapped)
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "launching a copy"));
     ops->stream_destroy(device, stream);
     ops->free(device, memory, sizeof(word));
-    check_nothing_lives();
+    living_check_none();
 }
 END_TEST
 

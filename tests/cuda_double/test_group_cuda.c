@@ -3,6 +3,7 @@
  * which device and from which memory its batches come, and a device that is
  * lost.
  */
+#include "living.h"
 #include "sight.h"
 #include "support/group_fixture.h"
 #include "support/layer_fixture.h"
@@ -119,12 +120,8 @@ static void tear_down(void)
     leat_pipeline_unref(pipeline);
     for (int i = 0; i < GROUP_FIXTURE_MAX; i++)
         (void)cudaStreamDestroy(stream[i]);
-    cuda_double_living living = cuda_double_count();
-    ck_assert_int_eq(living.streams, 0);
-    ck_assert_int_eq(living.events, 0);
-    ck_assert_int_eq(living.device_bytes, 0);
-    ck_assert_int_eq(living.pinned_bytes, 0);
-    ck_assert_int_eq(living.destroyed_busy, 0);
+    living_check_none();
+    ck_assert_int_eq(cuda_double_count().destroyed_busy, 0);
     watchdog_stop();
 }
 

@@ -1,5 +1,6 @@
 /* What leat bench h2d asks of a device in a sample, and what it leaves. */
 #include "cuda_double.h"
+#include "living.h"
 #include "support/suite.h"
 #include "tools/bench/h2d.h"
 
@@ -26,12 +27,8 @@ static void set_up(void)
 
 static void check_nothing_lives(void)
 {
-    cuda_double_living living = cuda_double_count();
-    ck_assert_int_eq(living.streams, 0);
-    ck_assert_int_eq(living.events, 0);
-    ck_assert_int_eq(living.device_bytes, 0);
-    ck_assert_int_eq(living.pinned_bytes, 0);
-    ck_assert_int_eq(living.destroyed_busy, 0);
+    living_check_none();
+    ck_assert_int_eq(cuda_double_count().destroyed_busy, 0);
 }
 
 static const struct h2d_options all = {

@@ -4,6 +4,7 @@
  * nothing stays.
  */
 #include "layer_stage.h"
+#include "living.h"
 #include "support/bad_records.h"
 #include "support/child.h"
 #include "support/sanitizer.h"
@@ -174,7 +175,7 @@ static void end(life *self)
     cuda_double_fail_at(-1, cudaSuccess);
     if (self->pipeline != stage_pipeline)
         leat_pipeline_unref(self->pipeline);
-    stage_check_nothing_lives();
+    living_check_none();
     ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
 }
 

@@ -1,5 +1,6 @@
 /* A layer on cuda:0 where memory, calls or the device itself fail. */
 #include "layer_stage.h"
+#include "living.h"
 #include "sight.h"
 #include "support/suite.h"
 
@@ -100,7 +101,7 @@ static int count_refusals(void (*set)(size_t), size_t step, const char *words)
                           "%s", leat_last_error());
         }
         layer_fixture_close(&fixture);
-        stage_check_nothing_lives();
+        living_check_none();
         if (status == LEAT_OK)
             return refused;
     }
@@ -207,7 +208,7 @@ START_TEST(a_device_lost_in_mid_run_is_an_error_and_hangs_nothing)
                                                stage_stream[0]) < 0,
                              1);
         layer_fixture_close(&fixture);
-        stage_check_nothing_lives();
+        living_check_none();
         cuda_double_reset();
     }
 }

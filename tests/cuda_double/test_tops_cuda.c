@@ -4,6 +4,7 @@
  * against a model of what the tops have. The streams run only when somebody
  * waits for them, so that whatever comes too early or too late shows.
  */
+#include "living.h"
 #include "sight.h"
 #include "soak/dice.h"
 #include "support/layer_fixture.h"
@@ -418,15 +419,6 @@ static void run_step(void)
     }
 }
 
-static void check_nothing_lives(void)
-{
-    cuda_double_living living = cuda_double_count();
-    ck_assert_int_eq(living.streams, 0);
-    ck_assert_int_eq(living.events, 0);
-    ck_assert_int_eq(living.device_bytes, 0);
-    ck_assert_int_eq(living.pinned_bytes, 0);
-}
-
 START_TEST(tops_have_what_they_were_given)
 {
     dice_begin(1, _i);
@@ -452,7 +444,7 @@ START_TEST(tops_have_what_they_were_given)
     for (int i = 0; i < TOKENS; i++)
         leat_token_finish(&now.token[i]);
     leat_pipeline_unref(pipeline);
-    check_nothing_lives();
+    living_check_none();
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* failure.h: the error of a batch's or a chunk's sample after which nothing is
  * read. */
-#ifndef LEAT_LAYER_FAILURE_H
-#define LEAT_LAYER_FAILURE_H
+#ifndef LEAT_LAYER_ON_ERROR_FAILURE_H
+#define LEAT_LAYER_ON_ERROR_FAILURE_H
 
 #include "base/error.h"
 
