@@ -7,4 +7,7 @@
  * refused for it, as by fs.protected_regular (sysctl). */
 extern int protected_open;
 
+/* So many openings of a lock.mdb find no directory for it. */
+extern int absent_locks;
+
 #endif

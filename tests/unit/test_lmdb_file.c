@@ -301,6 +301,16 @@ START_TEST(a_database_of_someone_else_is_read_without_a_lock)
 }
 END_TEST
 
+/* A lock file can be created where the directory is back. */
+START_TEST(a_missing_directory_is_not_sealed)
+{
+    char missing[] = "/no/such/directory";
+    const leat__lmdb_file file = {.lock = "/no/such/directory/lock.mdb",
+                                  .directory = missing};
+    ck_assert(!leat__lmdb_file_is_sealed(&file));
+}
+END_TEST
+
 /* As of a file that was removed: no lock file can be beside it. */
 START_TEST(a_database_without_a_name_is_read_without_a_lock)
 {
@@ -350,6 +360,7 @@ int main(void)
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
     tcase_add_test(tcase, a_file_without_permission_is_refused);
     tcase_add_test(tcase, a_database_of_someone_else_is_read_without_a_lock);
+    tcase_add_test(tcase, a_missing_directory_is_not_sealed);
     tcase_add_test(tcase, a_database_without_a_name_is_read_without_a_lock);
     tcase_add_test(tcase, a_truncated_database_leaves_no_lock_behind);
     return suite_run(suite);

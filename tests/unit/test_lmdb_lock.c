@@ -423,6 +423,22 @@ START_TEST(a_lock_file_that_cannot_be_read_is_not_taken_for_another)
 }
 END_TEST
 
+/* Its directory is renamed, and back again. */
+START_TEST(a_lock_file_that_is_away_for_a_moment_is_waited_for)
+{
+    expect_ten();
+    /* To open it, and to create it. */
+    absent_locks = 2 * (1 + _i);
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(absent_locks, 0);
+    other_process_run(expect_one_reader, directory);
+    leat_reader_close(reader);
+    absent_locks = 1000;
+    expect_refused("each time it was opened");
+    absent_locks = 0;
+}
+END_TEST
+
 START_TEST(a_file_of_zeros_is_empty)
 {
     static const unsigned char zeros[LOCK_BYTES + 1];
@@ -682,6 +698,8 @@ int main(void)
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);
     tcase_add_test(tcase,
                    a_lock_file_that_cannot_be_read_is_not_taken_for_another);
+    tcase_add_loop_test(
+        tcase, a_lock_file_that_is_away_for_a_moment_is_waited_for, 0, 3);
     tcase_add_test(tcase, a_file_of_zeros_is_empty);
     tcase_add_loop_test(tcase, damage_to_a_file_in_use_is_an_error, 0, DAMAGES);
     tcase_add_test(tcase, a_file_in_use_that_is_cut_is_an_error);

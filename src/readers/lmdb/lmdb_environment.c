@@ -314,9 +314,17 @@ static bool is_current(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
            leat__lmdb_lock_is_at(lock, file->lock);
 }
 
+/* Whether the directory of the lock file is away, but not for good: the data
+ * file has a name. */
+static bool is_away(const leat__lmdb_file *file, int code)
+{
+    struct stat found;
+    return code == ENOENT && fstat(file->fd, &found) == 0 && found.st_nlink > 0;
+}
+
 /*
  * Transfers the file on success. *out is unchanged with LEAT_OK if the lock
- * file was removed or replaced after it was opened.
+ * file was removed or replaced after it was opened, or its directory is away.
  */
 static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
                     int64_t began, int *code)
@@ -345,7 +353,8 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
         !status || status == LEAT_EIO ? check_identity(file) : LEAT_OK;
     if (identity)
         status = identity;
-    bool is_done = !status && is_current(shared ? shared->lock : lock, file);
+    bool is_done = !status && !is_away(file, *code) &&
+                   is_current(shared ? shared->lock : lock, file);
     if (is_done)
         status = shared ? share(out, shared, file) : create(out, file, lock);
     if (status || !is_done || shared)

@@ -374,5 +374,6 @@ bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
 {
     if (access(file->lock, F_OK) == 0 || errno != ENOENT)
         return false;
-    return faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0;
+    return faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0 &&
+           (errno == EACCES || errno == EPERM || errno == EROFS);
 }
