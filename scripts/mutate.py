@@ -264,7 +264,7 @@ class Runner:
 
     def run(self, command, environment, seconds):
         """The exit status; None if it took longer or more than it may."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove(self.scratch)
         os.makedirs(self.scratch)
         environment = {**os.environ, "TMPDIR": self.scratch, MARK: self.mark,
                        "CK_DEFAULT_TIMEOUT": str(int(seconds) + 60),
@@ -295,7 +295,18 @@ class Runner:
     def clear(self):
         """Ends what the programs left running, and removes their files."""
         kill_marked(self.mark)
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove(self.scratch)
+
+
+def remove(folder):
+    """With what a test program that was killed has mounted there."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+        places = [line.split()[1] for line in file]
+    for place in reversed(places):
+        if place.startswith(folder + os.sep):
+            subprocess.run(["umount", "--lazy", place], check=False,
+                           stderr=subprocess.DEVNULL)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def disk_use(folder):
@@ -1035,8 +1046,17 @@ def self_test():
         _, text = run_self(root, "--file", source, "--sample", "2")
         expect(re.search(r"planted.c +[23] +[01] ", text),
                "the sample is not of two", text)
+        self_test_mount(os.path.join(root, "runner"))
     print("self-test passed")
     return 0
+
+
+def self_test_mount(folder):
+    runner = Runner(folder)
+    runner.run(["sh", "-c", "mkdir kept && mount -t tmpfs kept kept"], {}, 9)
+    status = runner.run(["true"], {}, 9)
+    runner.clear()
+    expect(status == 0 and not os.listdir(folder), "a mount is left", folder)
 
 
 def self_test_since(root, source):
