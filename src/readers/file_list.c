@@ -15,8 +15,12 @@
 /* Bytes of a list: ten million paths of a hundred bytes. */
 #define LIST_MAX ((size_t)1 << 30)
 
-/* Of a path, beside its bytes: its pointer, and what malloc takes. */
-enum { PATH_BYTES = sizeof(char *) + 24 };
+/* Of a path and of a folder, beside the bytes of the name: a pointer or the
+ * rest, and what malloc takes. */
+enum {
+    PATH_BYTES = sizeof(char *) + 24,
+    FOLDER_BYTES = sizeof(leat__listed_folder) + 24
+};
 
 static int exceeds(const leat__file_list *list)
 {
@@ -134,13 +138,18 @@ static int add_match(leat__file_list *list, const char *match)
     return add_name(list, match, strlen(match));
 }
 
-/* Why a file could not be looked at that may match; 0: all could. */
-static _Thread_local int hidden;
+/* Of the pattern that glob looks for: its functions are given no more. */
+static _Thread_local struct {
+    leat__file_list *list;
+    int status; /* of adding a folder to it */
+    int hidden; /* why a file could not be looked at that may match; 0: all
+                   could */
+} search;
 
 static int note_hidden(int result)
 {
     if (result && errno != ENOENT && errno != ENOTDIR)
-        hidden = errno;
+        search.hidden = errno;
     return result;
 }
 
@@ -154,9 +163,37 @@ static int look_at_link(const char *path, struct stat *about)
     return note_hidden(lstat(path, about));
 }
 
+static int add_folder(leat__file_list *list, const char *path, DIR *opened)
+{
+    struct stat about;
+    size_t size = strlen(path) + 1;
+    if (fstat(dirfd(opened), &about))
+        return leat__error_system(errno, "%s", path);
+    int status = count_bytes(list, size + FOLDER_BYTES);
+    if (status)
+        return status;
+    leat__listed_folder *folder = leat__alloc(sizeof(*folder) + size);
+    if (!folder)
+        return LEAT_ENOMEM;
+    folder->next = list->folder;
+    folder->device = about.st_dev;
+    folder->inode = about.st_ino;
+    memcpy(folder->path, path, size);
+    list->folder = folder;
+    return LEAT_OK;
+}
+
 static void *open_folder(const char *path)
 {
-    return opendir(path);
+    DIR *opened = opendir(path);
+    if (!opened)
+        return NULL;
+    search.status = add_folder(search.list, path, opened);
+    if (!search.status)
+        return opened;
+    (void)closedir(opened);
+    errno = ECANCELED;
+    return NULL;
 }
 
 static struct dirent *read_folder(void *folder)
@@ -170,7 +207,8 @@ static void close_folder(void *folder)
 }
 
 /* glob alone takes a file that it may not look at for none. */
-static int find_matches(const char *pattern, glob_t *found)
+static int find_matches(leat__file_list *list, const char *pattern,
+                        glob_t *found)
 {
     const int flags = GLOB_NOSORT | GLOB_ERR | GLOB_NOESCAPE | GLOB_ALTDIRFUNC;
     *found = (glob_t){.gl_opendir = open_folder,
@@ -178,16 +216,20 @@ static int find_matches(const char *pattern, glob_t *found)
                       .gl_closedir = close_folder,
                       .gl_stat = look_at,
                       .gl_lstat = look_at_link};
-    hidden = 0;
+    search.list = list;
+    search.status = LEAT_OK;
+    search.hidden = 0;
     return glob(pattern, flags, NULL, found);
 }
 
 static int add_matches(leat__file_list *list, const char *pattern)
 {
     glob_t found;
-    int status = LEAT_OK;
-    int code = find_matches(pattern, &found);
-    if (code == GLOB_NOSPACE)
+    int code = find_matches(list, pattern, &found);
+    int hidden = search.hidden, status = search.status;
+    if (status)
+        status = leat__error_context(status, "%s", pattern);
+    else if (code == GLOB_NOSPACE)
         status = leat_error(LEAT_ENOMEM, "%s: out of memory", pattern);
     else if (hidden && (!code || code == GLOB_NOMATCH))
         status =
@@ -226,6 +268,19 @@ int leat__file_list_add(leat__file_list *list, const char *text)
     return add_matches(list, text);
 }
 
+int leat__file_list_check(const leat__file_list *list)
+{
+    struct stat about;
+    for (const leat__listed_folder *at = list->folder; at; at = at->next)
+        if (stat(at->path, &about) || about.st_dev != at->device ||
+            about.st_ino != at->inode)
+            return leat_error(LEAT_EIO,
+                              "%s: removed or replaced while its files were "
+                              "opened; open them again",
+                              at->path);
+    return LEAT_OK;
+}
+
 uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list)
 {
     struct stat about;
@@ -253,5 +308,9 @@ void leat__file_list_close(leat__file_list *list)
     for (int i = 0; i < list->n; i++)
         leat__free(list->path[i]);
     leat__free(list->path);
+    for (leat__listed_folder *next, *at = list->folder; at; at = next) {
+        next = at->next;
+        leat__free(at);
+    }
     *list = (leat__file_list){0};
 }

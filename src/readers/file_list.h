@@ -9,18 +9,28 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The help of an argument that is added by leat__file_list_add. */
 #define LEAT__FILE_LIST_HELP                                                   \
     "paths; with * ? [ patterns, each sorted by bytes; @LIST: the paths in a " \
     "file, a line each"
 
+/* A folder in which a pattern was looked for. */
+typedef struct leat__listed_folder {
+    struct leat__listed_folder *next;
+    dev_t device;
+    ino_t inode;
+    char path[];
+} leat__listed_folder;
+
 /* Zero is an empty one. */
 typedef struct leat__file_list {
     int n;
     int capacity;
-    char **path;   /* the list's own, as each text is */
-    int64_t bytes; /* that these take */
+    char **path; /* the list's own, as each text is */
+    leat__listed_folder *folder;
+    int64_t bytes; /* that all these take */
     int64_t most;  /* that they may take; 0: no limit */
 } leat__file_list;
 
@@ -38,6 +48,13 @@ typedef struct leat__file_list {
  * those of a LIST as it is read among them; LEAT_ENOMEM.
  */
 int leat__file_list_add(leat__file_list *list, const char *text);
+
+/*
+ * LEAT_EIO if another folder has taken the place of one that a pattern listed:
+ * the files that now have these names may be others, or not be all. Called once
+ * they are open.
+ */
+int leat__file_list_check(const leat__file_list *list);
 
 /* Those in the `size` bytes of a list `name`. */
 int leat__file_list_parse(leat__file_list *list, const char *name,

@@ -426,7 +426,7 @@ static int load_labels(idx_format *idx, leat__compression compression)
         idx->first_label[i + 1] = at;
     }
     leat__byte_stream_finish(&stream);
-    return status;
+    return status ? status : leat__file_list_check(&idx->files);
 }
 
 static int open_labels(idx_format *idx, const leat_open *open, int images)

@@ -190,6 +190,41 @@ START_TEST(paths_keep_to_the_limit_of_memory)
 }
 END_TEST
 
+/* A path of one byte takes 33, and the folder that it is in more than 30. */
+START_TEST(the_folder_of_a_pattern_counts_as_memory)
+{
+    write_file("x", "");
+    list.most = 63;
+    ck_assert_int_eq(leat__file_list_add(&list, "[x]"), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 63"));
+    leat__file_list_close(&list);
+    list.most = 1000;
+    ck_assert_int_eq(leat__file_list_add(&list, "[x]"), LEAT_OK);
+    ck_assert_int_gt(list.bytes, 63);
+}
+END_TEST
+
+START_TEST(a_folder_that_was_replaced_since_is_told)
+{
+    ck_assert_int_eq(mkdir("old", 0755), 0);
+    ck_assert_int_eq(mkdir("new", 0755), 0);
+    ck_assert_int_eq(symlink("old", "now"), 0);
+    ck_assert_int_eq(symlink("new", "next"), 0);
+    write_file("old/x", "");
+    ck_assert_int_eq(leat__file_list_add(&list, "*/x"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "now/x*"), LEAT_OK);
+    write_file("old/y", "");
+    ck_assert_int_eq(leat__file_list_check(&list), LEAT_OK);
+    ck_assert_int_eq(rename("next", "now"), 0);
+    ck_assert_int_eq(leat__file_list_check(&list), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(),
+                     "now: removed or replaced while its files were opened; "
+                     "open them again");
+    ck_assert_int_eq(unlink("now"), 0);
+    ck_assert_int_eq(leat__file_list_check(&list), LEAT_EIO);
+}
+END_TEST
+
 START_TEST(each_allocation_may_fail)
 {
     int status = LEAT_ENOMEM;
@@ -226,6 +261,8 @@ int main(void)
     tcase_add_test(tests, a_list_has_a_path_in_each_line);
     tcase_add_test(tests, a_list_that_is_none_is_refused);
     tcase_add_test(tests, paths_keep_to_the_limit_of_memory);
+    tcase_add_test(tests, the_folder_of_a_pattern_counts_as_memory);
+    tcase_add_test(tests, a_folder_that_was_replaced_since_is_told);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

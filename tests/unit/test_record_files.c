@@ -11,6 +11,7 @@ enum { FILES = 3 };
 static char folder[FIXTURE_PATH];
 static char paths[FILES][FIXTURE_PATH + 8];
 static char *path[FILES];
+static const leat__file_list list = {.n = FILES, .path = path};
 static void (*meanwhile)(const char *); /* done to `victim` between openings */
 static int victim;
 
@@ -65,8 +66,7 @@ START_TEST(files_replaced_while_they_are_opened_are_refused)
 {
     meanwhile = _i / 2 ? remove_it : replace;
     victim = _i % 2;
-    ck_assert_int_eq(leat__record_files_open(&files, path, FILES, &format),
-                     LEAT_EIO);
+    ck_assert_int_eq(leat__record_files_open(&files, &list, &format), LEAT_EIO);
     ck_assert_msg(strstr(leat_last_error(), path[victim]) &&
                       strstr(leat_last_error(), "removed or replaced while"),
                   "%s", leat_last_error());
@@ -75,8 +75,7 @@ END_TEST
 
 START_TEST(a_file_that_is_replaced_later_is_what_it_was)
 {
-    ck_assert_int_eq(leat__record_files_open(&files, path, FILES, &format),
-                     LEAT_OK);
+    ck_assert_int_eq(leat__record_files_open(&files, &list, &format), LEAT_OK);
     replace(path[0]);
     ck_assert_int_eq(leat__record_files_check_versions(&files), LEAT_OK);
     ck_assert_mem_eq(files.source[0].map.base, "bytes", 5);

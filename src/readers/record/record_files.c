@@ -68,9 +68,11 @@ static int check_names(const leat__record_files *files)
     return LEAT_OK;
 }
 
-int leat__record_files_open(leat__record_files *out, char *const path[], int n,
+int leat__record_files_open(leat__record_files *out,
+                            const leat__file_list *list,
                             leat__record_format *format)
 {
+    const int n = list->n;
     leat__record_files files = {0};
     if (n > LEAT__RECORD_FILES_MAX)
         return leat_error(LEAT_ELIMIT,
@@ -84,8 +86,8 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
     for (; files.n < n; files.n++) {
         leat__record_source *source = &files.source[files.n];
         source->file.number = files.n;
-        int status =
-            open_file(source, path[files.n], n <= DESCRIPTORS_MAX, format);
+        int status = open_file(source, list->path[files.n],
+                               n <= DESCRIPTORS_MAX, format);
         if (status) {
             leat__record_files_close(&files);
             return status;
@@ -95,7 +97,9 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
         files.revision =
             leat__file_hash_modified(files.revision, source->version.modified);
     }
-    int status = check_names(&files);
+    int status = leat__file_list_check(list);
+    if (!status)
+        status = check_names(&files);
     if (status)
         leat__record_files_close(&files);
     else

@@ -8,6 +8,7 @@
 #define LEAT_READERS_RECORD_FILES_H
 
 #include "base/file_version.h"
+#include "readers/file_list.h"
 #include "readers/mapped_file.h"
 #include "readers/record/record_format.h"
 
@@ -52,10 +53,11 @@ typedef struct leat__record_files {
 
 /*
  * Maps the files, and begins each by `format`, whose specs are then complete.
- * The paths are borrowed. Errors: LEAT_EIO, LEAT_EFORMAT, LEAT_ELIMIT,
- * LEAT_ENOMEM.
+ * The paths are borrowed. Errors: LEAT_EIO, as for files or folders that others
+ * replaced meanwhile; LEAT_EFORMAT, LEAT_ELIMIT, LEAT_ENOMEM.
  */
-int leat__record_files_open(leat__record_files *out, char *const path[], int n,
+int leat__record_files_open(leat__record_files *out,
+                            const leat__file_list *list,
                             leat__record_format *format);
 void leat__record_files_close(leat__record_files *files);
 

@@ -479,8 +479,7 @@ int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
         return leat__error_system(code, "%s: cannot make a lock",
                                   list->path[0]);
     }
-    int status =
-        leat__record_files_open(&mapped->files, list->path, list->n, format);
+    int status = leat__record_files_open(&mapped->files, list, format);
     if (status) {
         pthread_mutex_destroy(&mapped->index_lock);
         leat__free(mapped);

@@ -348,6 +348,8 @@ int leat__record_stream_open(const leat_open *open, leat__record_format *format,
         return status;
     }
     status = check_files(stream);
+    if (!status)
+        status = leat__file_list_check(&stream->list);
     if (status) {
         leat__stream_cursor_finish(&stream->cursor);
         leat__free(stream);

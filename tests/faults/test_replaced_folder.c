@@ -1,0 +1,178 @@
+/*
+ * Somebody replaces the folder of a pattern, a link, before each of the calls
+ * by which a reader lists and opens its files: the files are those of one
+ * folder, and all of it.
+ */
+#include "faults/faults.h"
+#include "lmdb_fixture.h"
+#include "support/suite.h"
+
+#include <leat.h>
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { CALLS_MAX = 200, OLD_FILES = 2, NEW_FILES = 3, LABELS = 5 };
+
+static char directory[FIXTURE_PATH];
+
+static const char *in(const char *name)
+{
+    static char paths[4][2 * FIXTURE_PATH];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof(paths[0]), "%s/%s", directory, name);
+    return path;
+}
+
+static void write_packed(const char *name, const char *lines)
+{
+    gzFile file = gzopen(in(name), "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(gzputs(file, lines), (int)strlen(lines));
+    ck_assert_int_eq(gzclose(file), Z_OK);
+}
+
+/* A file of lines, the same by gzip, and one of labels, each of the value
+ * `label`. */
+static void write_files(const char *folder, int number, const char *lines,
+                        unsigned char label)
+{
+    unsigned char bytes[8 + LABELS] = {0, 0, 8, 1, 0, 0, 0, LABELS};
+    char name[40];
+    memset(bytes + 8, label, LABELS);
+    snprintf(name, sizeof(name), "%s/t%d", folder, number);
+    fixture_store(in(name), lines, strlen(lines));
+    snprintf(name, sizeof(name), "%s/z%d", folder, number);
+    write_packed(name, lines);
+    snprintf(name, sizeof(name), "%s/l%d", folder, number);
+    fixture_store(in(name), bytes, sizeof(bytes));
+}
+
+static void write_images(int number)
+{
+    unsigned char bytes[16 + LABELS] = {0, 0, 8, 3, 0, 0, 0, LABELS,
+                                        0, 0, 0, 1, 0, 0, 0, 1};
+    char name[40];
+    snprintf(name, sizeof(name), "images/i%d", number);
+    fixture_store(in(name), bytes, sizeof(bytes));
+}
+
+static void begin(void)
+{
+    fixture_directory(directory);
+    ck_assert_int_eq(mkdir(in("old"), 0755), 0);
+    ck_assert_int_eq(mkdir(in("new"), 0755), 0);
+    ck_assert_int_eq(mkdir(in("images"), 0755), 0);
+    for (int i = 0; i < OLD_FILES; i++) {
+        write_files("old", i, "1\n1\n1\n", 1);
+        write_images(i);
+    }
+    for (int i = 0; i < NEW_FILES; i++)
+        write_files("new", i, "2\n2\n", 2);
+    ck_assert_int_eq(symlink("old", in("now")), 0);
+    ck_assert_int_eq(symlink("new", in("next")), 0);
+}
+
+static void end(void)
+{
+    fixture_remove(directory);
+}
+
+static void replace(void)
+{
+    fault_disarm();
+    ck_assert_int_eq(rename(in("next"), in("now")), 0);
+}
+
+/* Of the last field, a line or a label, how many are 1 and how many 2; or the
+ * status. */
+static int count(const char *text, int found[3])
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    memset(found, 0, 3 * sizeof(*found));
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    int status = leat_pipeline_open(pipeline, &reader);
+    leat_pipeline_unref(pipeline);
+    if (status)
+        return status;
+    leat_sample_init(&sample);
+    while (!(status = leat_reader_next(reader, &sample))) {
+        const leat_field *last = &sample.field[sample.nfields - 1];
+        int value = last->dtype == LEAT_INT32 ? *(const int32_t *)last->data
+                                              : *(const char *)last->data - '0';
+        ck_assert(value == 1 || value == 2);
+        found[value]++;
+    }
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static const struct {
+    const char *text;
+    fault_call call;
+    int old, new; /* samples; new 0: the images are no longer as many */
+} readers[] = {
+    {"text:%s/now/t*", FAULT_OPEN, 6, 6},
+    {"text:%s/now/t*", FAULT_STAT, 6, 6},
+    {"text:%s/[n]ow/t*", FAULT_STAT, 6, 6},
+    {"text:%s/now/z*", FAULT_OPEN, 6, 6},
+    {"text:%s/now/z*", FAULT_STAT, 6, 6},
+    {"idx:%s/images/i*,%1$s/now/l*", FAULT_OPEN, 10, 0},
+    {"idx:%s/images/i*,%1$s/now/l*", FAULT_STAT, 10, 0},
+};
+
+/* A compressed file that is replaced later is noticed as it is read. */
+static int was_told(void)
+{
+    return strstr(leat_last_error(), "removed or replaced while") ||
+           strstr(leat_last_error(), "changed while it was read");
+}
+
+START_TEST(the_files_are_those_of_one_folder)
+{
+    char text[4 * FIXTURE_PATH];
+    int noticed = 0, is_reached = 1;
+    fault_act(replace);
+    for (int64_t n = 0; is_reached; n++) {
+        int found[3];
+        ck_assert_int_lt(n, CALLS_MAX);
+        snprintf(text, sizeof(text), readers[_i].text, directory);
+        int64_t before = fault_count(readers[_i].call);
+        fault_arm(readers[_i].call, n, FAULT_ACT, 0);
+        int status = count(text, found);
+        fault_disarm();
+        is_reached = fault_count(readers[_i].call) - before > n;
+        if (status == LEAT_EIO) {
+            ck_assert_msg(was_told(), "%s", leat_last_error());
+            noticed++;
+        } else if (status) {
+            ck_assert_int_eq(status, LEAT_EINVAL);
+            ck_assert_int_eq(readers[_i].new, 0);
+        } else {
+            ck_assert((found[1] == readers[_i].old && found[2] == 0) ||
+                      (found[1] == 0 && found[2] == readers[_i].new));
+        }
+        end();
+        begin();
+    }
+    ck_assert_int_gt(noticed, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("replaced_folder");
+    TCase *tcase = tcase_create("replaced_folder");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, the_files_are_those_of_one_folder, 0,
+                        sizeof(readers) / sizeof(*readers));
+    return suite_run(suite);
+}
