@@ -90,6 +90,15 @@ static const struct {
      "d8d81073 02000000 01060000 83d1432b 3132",
      {"12345", "1234", "12"},
      1},
+    /* Chunks of no records, whose first block is empty. */
+    {"0403020100000000096c3023010000000f000000 736e6170707900 "
+     "010001a282ead800",
+     {NULL},
+     1},
+    {"0403020165a42d8a010000001300000000000000 ff060000734e61507059 "
+     "00050000d8ea82a200",
+     {NULL},
+     1},
 };
 
 START_TEST(golden_bytes_of_both_of_paddles)

@@ -15,7 +15,7 @@ void leat__recordio_buffer_finish(leat__recordio_buffer *buffer)
     *buffer = (leat__recordio_buffer){0};
 }
 
-/* Has room for `more` bytes after those that are there. */
+/* Has memory, and room in it for `more` bytes after those that are there. */
 static int reserve(leat__recordio_buffer *out, size_t more)
 {
     size_t capacity = out->capacity ? out->capacity : (size_t)64 << 10;
@@ -24,7 +24,7 @@ static int reserve(leat__recordio_buffer *out, size_t more)
                           "its chunk has more than %zu bytes when it is "
                           "decompressed: give another max_record= to read it",
                           out->limit);
-    if (out->size + more <= out->capacity)
+    if (out->bytes && out->size + more <= out->capacity)
         return LEAT_OK;
     while (capacity < out->size + more)
         capacity = capacity < out->limit / 2 ? capacity * 2 : out->limit;
