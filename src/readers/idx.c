@@ -401,6 +401,14 @@ static int read_labels(idx_format *idx, leat__byte_stream *stream, int64_t *at)
                                    : "continues past its last label");
 }
 
+/* Whether the error line begins with the file, as the stream's own do. */
+static bool line_names(const char *path)
+{
+    size_t length = strlen(path);
+    const char *line = leat_last_error();
+    return strncmp(line, path, length) == 0 && line[length] == ':';
+}
+
 /* Those of all files, one after another. */
 static int load_labels(idx_format *idx, leat__compression compression)
 {
@@ -421,7 +429,7 @@ static int load_labels(idx_format *idx, leat__compression compression)
         if (!status)
             status = leat__byte_source_check_open(&stream.source);
         if ((status == LEAT_EFORMAT || status == LEAT_ELIMIT) &&
-            !strstr(leat_last_error(), path))
+            !line_names(path))
             status = leat__error_context(status, "%s", path);
         idx->first_label[i + 1] = at;
     }

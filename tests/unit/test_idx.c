@@ -301,6 +301,8 @@ START_TEST(files_that_do_not_fit_are_refused)
     record_sequence_write("four", bytes, make_labels(bytes, 4));
     check_refused("idx:images,four", LEAT_EFORMAT, "four has 4 labels");
     check_refused("idx:images,images", LEAT_EFORMAT, "no labels");
+    record_sequence_write("ends", bytes, make_labels(bytes, 4) - 1);
+    check_refused("idx:images,ends", LEAT_EFORMAT, "ends: ends before its");
     check_refused("idx:images,missing", LEAT_EIO, "missing");
     size_t many = header(bytes, 8, 1, (const int[]){0});
     bytes[4] = 0x10;
