@@ -2,7 +2,7 @@
 #include "pipeline/registry.h"
 #include "readers/files.h"
 #include "readers/fixed.h"
-#include "readers/idx.h"
+#include "readers/idx/idx.h"
 #include "readers/lmdb/lmdb.h"
 #include "readers/random_data.h"
 #include "readers/range.h"
