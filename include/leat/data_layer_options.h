@@ -124,14 +124,16 @@ typedef enum leat_epoch_end {
                                    its tops is its `valid`, 0 on a rank that has
                                    none of them */
     LEAT_EPOCH_END_PAD = 3      /* they are a batch of full size: the rows from
-                                   its `valid` on are zeros, labels too, and
+                                   its `valid` on are zeros, labels too, of a
+                                   LEAT_TOP_PAD the pad_value and length 0, and
                                    have LEAT_REPLACEMENT_PADDING */
 } leat_epoch_end;
 
 /** What becomes of a bad record (LEAT_EDATA). Positions never shift. */
 typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL = 0, /* its batch is lost, forward returns the error */
-    LEAT_ON_ERROR_ZERO = 1, /* its place is zeros, labels too */
+    LEAT_ON_ERROR_ZERO = 1, /* its place is zeros, labels too; of a LEAT_TOP_PAD
+                               the pad_value and length 0 */
     LEAT_ON_ERROR_REPLACE =
         2 /* its place gets the nearest earlier good record of
           its epoch or the one before, other ranks' included,

@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What `format` gives, a colon and a text, as far as there is room. */
+/* What `format` gives, as of a path of any length, a colon and a text. */
 static int set_line(int status, const char *text, const char *format,
                     va_list list)
 {
-    char line[LEAT__ERROR_MAX];
+    char line[9 * LEAT__ERROR_MAX];
     vsnprintf(line, sizeof(line), format, list);
     return leat_error(status, "%s: %s", line, text);
 }

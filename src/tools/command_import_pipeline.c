@@ -250,7 +250,8 @@ static void add_arguments(struct pipeline_import *import)
     }
     const char *text = status ? NULL : leat_token_text(&token);
     if (!status)
-        status = text ? importer_add(importer, "%s", text) : LEAT_ENOMEM;
+        status = text ? importer_add(importer, "data of token %s", text)
+                      : LEAT_ENOMEM;
     leat_token_finish(&token);
     if (status != LEAT_EUNSUPPORTED)
         output_require(status);

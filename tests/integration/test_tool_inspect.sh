@@ -133,6 +133,22 @@ run 1 show broken --records 5,9 --out sheet.png
 has '^sheet.png: 2 of 40 records, 2 of them bad'
 check 'a sheet of bad records says so' grep -q 'none of them is good; see leat verify' err
 run 0 show broken --records 5,9,20 --out sheet.png
+
+# A bad record's cell is the same, without the title, where the path looks like
+# a reason.
+"$leat" synth digits --count 10 datum >/dev/null
+put datum/data.mdb $(($(grep -abo 00000005 datum/data.mdb | head -n 1 | cut -d : -f 1) + 8)) '\377'
+cp -r datum 'a, key z: b'
+for name in datum 'a, key z: b'; do
+    run 0 show "$name" --records 4,5,6 --out sheet.png
+    echo 'sheet.png 0' >list
+    has '1 of them bad'
+    run 0 import images list "$name.sheet"
+    run 0 dump --reader "$name.sheet" --batch 1 --crop 120 --phase TEST --out "$name.cell"
+done
+check 'a reason does not begin in the path' \
+    cmp datum.cell/data.npy 'a, key z: b.cell/data.npy'
+
 run 1 show broken --worst --count 2 --out sheet.png
 run 0 show broken --worst --count 20 --out sheet.png
 cp -r jpegs allbad

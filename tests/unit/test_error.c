@@ -2,6 +2,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,8 @@ START_TEST(a_line_that_is_cut_keeps_its_reason)
         leat_error(LEAT_EINVAL, "is missing");
         leat__error_context(LEAT_EINVAL, "%s", from);
         ck_assert_str_eq(strchr(line, ':'), ": is missing");
+        leat__error_system(ENOENT, "%.*s/file", 8 * LEAT__ERROR_MAX, from);
+        ck_assert_str_eq(strchr(line, '/'), "/file: No such file or directory");
     }
 }
 END_TEST

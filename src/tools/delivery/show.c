@@ -1,4 +1,5 @@
 #include "tools/delivery/show.h"
+#include "base/error.h"
 
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -118,11 +119,20 @@ static void draw_good(struct show *show, int64_t i, const leat_sample *sample,
 }
 
 /* The part of a reader's error line that follows the record it names. */
-static const char *reason_of(const char *line)
+static const char *reason_of(const char *line, const leat_provenance *from)
 {
-    const char *key = strstr(line, ", key ");
-    const char *end = key ? strstr(key, ": ") : NULL;
-    return end ? end + 2 : line;
+    char text[LEAT__KEY_TEXT_MAX];
+    size_t size = from->source ? strlen(from->source) : 0;
+    bool is_named = size > 0 && strncmp(line, from->source, size) == 0;
+    const char *key = strstr(is_named ? line + size : line, ", key ");
+    if (!key || !from->key)
+        return line;
+    key += strlen(", key ");
+    leat__key_text(text, from->key, from->key_size + from->key_cut);
+    size = strlen(text);
+    return strncmp(key, text, size) == 0 && strncmp(key + size, ": ", 2) == 0
+               ? key + size + 2
+               : line;
 }
 
 static int read_record(struct show *show, int64_t i,
@@ -148,7 +158,8 @@ static int read_record(struct show *show, int64_t i,
         draw_good(show, i, sample, is_encoded ? &image : NULL, &picture);
     if (status != LEAT_EDATA)
         return status;
-    draw_bad(show, i, "bad", reason_of(leat_last_error()), &picture);
+    draw_bad(show, i, "bad", reason_of(leat_last_error(), &sample->from),
+             &picture);
     show->bad++;
     return LEAT_OK;
 }
