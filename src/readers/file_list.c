@@ -15,12 +15,8 @@
 /* Bytes of a list: ten million paths of a hundred bytes. */
 #define LIST_MAX ((size_t)1 << 30)
 
-/* Of a path and of a folder, beside the bytes of the name: a pointer or the
- * rest, and what malloc takes. */
-enum {
-    PATH_BYTES = sizeof(char *) + 24,
-    FOLDER_BYTES = sizeof(leat__listed_folder) + 24
-};
+/* Of a path, beside its bytes: its pointer, and what malloc takes. */
+enum { MALLOC_BYTES = 24, PATH_BYTES = sizeof(char *) + MALLOC_BYTES };
 
 static int exceeds(const leat__file_list *list)
 {
@@ -138,9 +134,10 @@ static int add_match(leat__file_list *list, const char *match)
     return add_name(list, match, strlen(match));
 }
 
-/* Of the pattern that glob looks for: its functions are given no more. */
+/* The search that glob is in, which gives its functions no argument. */
 static _Thread_local struct {
     leat__file_list *list;
+    leat__listed_pattern *pattern;
     int status; /* of adding a folder to it */
     int hidden; /* why a file could not be looked at that may match; 0: all
                    could */
@@ -163,23 +160,38 @@ static int look_at_link(const char *path, struct stat *about)
     return note_hidden(lstat(path, about));
 }
 
-static int add_folder(leat__file_list *list, const char *path, DIR *opened)
+/* Memory for a structure that ends in a text, within the list's limit. */
+static int alloc_named(leat__file_list *list, void **out, size_t size,
+                       const char *text)
 {
-    struct stat about;
-    size_t size = strlen(path) + 1;
-    if (fstat(dirfd(opened), &about))
-        return leat__error_system(errno, "%s", path);
-    int status = count_bytes(list, size + FOLDER_BYTES);
+    size_t length = strlen(text) + 1;
+    int status = count_bytes(list, size + length + MALLOC_BYTES);
     if (status)
         return status;
-    leat__listed_folder *folder = leat__alloc(sizeof(*folder) + size);
-    if (!folder)
+    char *bytes = leat__alloc(size + length);
+    if (!bytes)
         return LEAT_ENOMEM;
-    folder->next = list->folder;
+    memset(bytes, 0, size);
+    memcpy(bytes + size, text, length);
+    *out = bytes;
+    return LEAT_OK;
+}
+
+static int add_folder(const char *path, DIR *opened)
+{
+    struct stat about;
+    void *bytes;
+    if (fstat(dirfd(opened), &about))
+        return leat__error_system(errno, "%s", path);
+    int status = alloc_named(search.list, &bytes,
+                             offsetof(leat__listed_folder, path), path);
+    if (status)
+        return status;
+    leat__listed_folder *folder = bytes;
+    folder->next = search.pattern->folder;
     folder->device = about.st_dev;
     folder->inode = about.st_ino;
-    memcpy(folder->path, path, size);
-    list->folder = folder;
+    search.pattern->folder = folder;
     return LEAT_OK;
 }
 
@@ -188,7 +200,7 @@ static void *open_folder(const char *path)
     DIR *opened = opendir(path);
     if (!opened)
         return NULL;
-    search.status = add_folder(search.list, path, opened);
+    search.status = add_folder(path, opened);
     if (!search.status)
         return opened;
     (void)closedir(opened);
@@ -207,7 +219,7 @@ static void close_folder(void *folder)
 }
 
 /* glob alone takes a file that it may not look at for none. */
-static int find_matches(leat__file_list *list, const char *pattern,
+static int find_matches(leat__file_list *list, leat__listed_pattern *pattern,
                         glob_t *found)
 {
     const int flags = GLOB_NOSORT | GLOB_ERR | GLOB_NOESCAPE | GLOB_ALTDIRFUNC;
@@ -217,33 +229,49 @@ static int find_matches(leat__file_list *list, const char *pattern,
                       .gl_stat = look_at,
                       .gl_lstat = look_at_link};
     search.list = list;
+    search.pattern = pattern;
     search.status = LEAT_OK;
     search.hidden = 0;
-    return glob(pattern, flags, NULL, found);
+    return glob(pattern->text, flags, NULL, found);
 }
 
-static int add_matches(leat__file_list *list, const char *pattern)
+static int add_matches(leat__file_list *list, leat__listed_pattern *pattern)
 {
     glob_t found;
+    const char *text = pattern->text;
     int code = find_matches(list, pattern, &found);
     int hidden = search.hidden, status = search.status;
     if (status)
-        status = leat__error_context(status, "%s", pattern);
+        status = leat__error_context(status, "%s", text);
     else if (code == GLOB_NOSPACE)
-        status = leat_error(LEAT_ENOMEM, "%s: out of memory", pattern);
+        status = leat_error(LEAT_ENOMEM, "%s: out of memory", text);
     else if (hidden && (!code || code == GLOB_NOMATCH))
-        status =
-            leat__error_system(hidden, "%s: a file of the pattern", pattern);
+        status = leat__error_system(hidden, "%s: a file of the pattern", text);
     else if (code == GLOB_NOMATCH)
-        status = leat_error(LEAT_EIO, "%s: no file matches", pattern);
+        status = leat_error(LEAT_EIO, "%s: no file matches", text);
     else if (code)
-        status =
-            leat__error_system(errno, "%s: a folder of the pattern", pattern);
+        status = leat__error_system(errno, "%s: a folder of the pattern", text);
     if (!status)
         qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), compare);
     for (size_t i = 0; !status && i < found.gl_pathc; i++)
         status = add_match(list, found.gl_pathv[i]);
     globfree(&found);
+    return status;
+}
+
+static int add_pattern(leat__file_list *list, const char *text)
+{
+    void *bytes;
+    int status =
+        alloc_named(list, &bytes, offsetof(leat__listed_pattern, text), text);
+    if (status)
+        return status;
+    leat__listed_pattern *pattern = bytes;
+    pattern->next = list->pattern;
+    pattern->first = list->n;
+    list->pattern = pattern;
+    status = add_matches(list, pattern);
+    pattern->n = list->n - pattern->first;
     return status;
 }
 
@@ -265,20 +293,48 @@ int leat__file_list_add(leat__file_list *list, const char *text)
                           "%s: ** does not reach into folders here: write "
                           "their paths to a file, and give it as @FILE",
                           text);
-    return add_matches(list, text);
+    return add_pattern(list, text);
+}
+
+static bool is_in_place(const leat__listed_folder *folder)
+{
+    struct stat about;
+    return stat(folder->path, &about) == 0 && about.st_dev == folder->device &&
+           about.st_ino == folder->inode;
+}
+
+/* Some file systems number a folder anew, and one may have come or gone that
+ * has no file of the pattern. */
+static int check_pattern(const leat__file_list *list,
+                         const leat__listed_pattern *pattern,
+                         const leat__listed_folder *folder)
+{
+    leat__file_list now = {.most = list->most};
+    int status = add_pattern(&now, pattern->text);
+    bool is_same = !status && now.n == pattern->n;
+    for (int i = 0; is_same && i < now.n; i++)
+        is_same = strcmp(now.path[i], list->path[pattern->first + i]) == 0;
+    leat__file_list_close(&now);
+    if (is_same || status == LEAT_ENOMEM)
+        return status;
+    return leat_error(LEAT_EIO,
+                      "%s: removed or replaced while its files were opened; "
+                      "open them again",
+                      folder->path);
 }
 
 int leat__file_list_check(const leat__file_list *list)
 {
-    struct stat about;
-    for (const leat__listed_folder *at = list->folder; at; at = at->next)
-        if (stat(at->path, &about) || about.st_dev != at->device ||
-            about.st_ino != at->inode)
-            return leat_error(LEAT_EIO,
-                              "%s: removed or replaced while its files were "
-                              "opened; open them again",
-                              at->path);
-    return LEAT_OK;
+    int status = LEAT_OK;
+    for (const leat__listed_pattern *at = list->pattern; !status && at;
+         at = at->next) {
+        const leat__listed_folder *folder = at->folder;
+        while (folder && is_in_place(folder))
+            folder = folder->next;
+        if (folder)
+            status = check_pattern(list, at, folder);
+    }
+    return status;
 }
 
 uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list)
@@ -303,14 +359,25 @@ int leat__file_list_open(leat__file_list *list, const leat_open *open)
     return status;
 }
 
+static void close_pattern(leat__listed_pattern *pattern)
+{
+    while (pattern->folder) {
+        leat__listed_folder *folder = pattern->folder;
+        pattern->folder = folder->next;
+        leat__free(folder);
+    }
+    leat__free(pattern);
+}
+
 void leat__file_list_close(leat__file_list *list)
 {
     for (int i = 0; i < list->n; i++)
         leat__free(list->path[i]);
     leat__free(list->path);
-    for (leat__listed_folder *next, *at = list->folder; at; at = next) {
-        next = at->next;
-        leat__free(at);
+    while (list->pattern) {
+        leat__listed_pattern *pattern = list->pattern;
+        list->pattern = pattern->next;
+        close_pattern(pattern);
     }
     *list = (leat__file_list){0};
 }

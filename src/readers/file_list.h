@@ -25,12 +25,21 @@ typedef struct leat__listed_folder {
     char path[];
 } leat__listed_folder;
 
+/* A pattern, and the files of the list that it gave. */
+typedef struct leat__listed_pattern {
+    struct leat__listed_pattern *next;
+    leat__listed_folder *folder;
+    int first;
+    int n;
+    char text[];
+} leat__listed_pattern;
+
 /* Zero is an empty one. */
 typedef struct leat__file_list {
     int n;
     int capacity;
     char **path; /* the list's own, as each text is */
-    leat__listed_folder *folder;
+    leat__listed_pattern *pattern;
     int64_t bytes; /* that all these take */
     int64_t most;  /* that they may take; 0: no limit */
 } leat__file_list;
@@ -51,9 +60,9 @@ typedef struct leat__file_list {
 int leat__file_list_add(leat__file_list *list, const char *text);
 
 /*
- * LEAT_EIO if another folder has taken the place of one that a pattern listed:
- * the files that now have these names may be others, or not be all. Called once
- * they are open.
+ * LEAT_EIO if another folder has taken the place of one that a pattern listed,
+ * and the pattern gives other files now: those that were opened since may be
+ * neither. Called once they are open.
  */
 int leat__file_list_check(const leat__file_list *list);
 

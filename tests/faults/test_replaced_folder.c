@@ -9,6 +9,7 @@
 
 #include <leat.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,15 @@ static void write_files(const char *folder, int number, const char *lines,
     fixture_store(in(name), bytes, sizeof(bytes));
 }
 
+/* Before the new ones: files of one tick of the clock look alike. */
+static void make_older(int number)
+{
+    const struct timespec then[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char name[40];
+    snprintf(name, sizeof(name), "old/l%d", number);
+    ck_assert_int_eq(utimensat(AT_FDCWD, in(name), then, 0), 0);
+}
+
 static void write_images(int number)
 {
     unsigned char bytes[16 + LABELS] = {0, 0, 8, 3, 0, 0, 0, LABELS,
@@ -68,6 +78,7 @@ static void begin(void)
     ck_assert_int_eq(mkdir(in("images"), 0755), 0);
     for (int i = 0; i < OLD_FILES; i++) {
         write_files("old", i, "1\n1\n1\n", 1);
+        make_older(i);
         write_images(i);
     }
     for (int i = 0; i < NEW_FILES; i++)
@@ -125,12 +136,15 @@ static const struct {
     {"text:%s/now/z*", FAULT_STAT, 6, 6},
     {"idx:%s/images/i*,%1$s/now/l*", FAULT_OPEN, 10, 0},
     {"idx:%s/images/i*,%1$s/now/l*", FAULT_STAT, 10, 0},
+    {"idx:%s/images/i*,%1$s/now/l[01]", FAULT_OPEN, 10, 10},
+    {"idx:%s/images/i*,%1$s/now/l[01]", FAULT_STAT, 10, 10},
 };
 
 /* A compressed file that is replaced later is noticed as it is read. */
 static int was_told(void)
 {
     return strstr(leat_last_error(), "removed or replaced while") ||
+           strstr(leat_last_error(), "written or replaced while") ||
            strstr(leat_last_error(), "changed while it was read");
 }
 

@@ -190,30 +190,37 @@ START_TEST(paths_keep_to_the_limit_of_memory)
 }
 END_TEST
 
-/* A path of one byte takes 33, and the folder that it is in more than 30. */
-START_TEST(the_folder_of_a_pattern_counts_as_memory)
+/* A path of one byte takes 33; beside it count the pattern and its folder. */
+START_TEST(a_pattern_counts_as_memory)
 {
     write_file("x", "");
-    list.most = 63;
+    list.most = 100;
     ck_assert_int_eq(leat__file_list_add(&list, "[x]"), LEAT_ELIMIT);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 63"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 100"));
     leat__file_list_close(&list);
     list.most = 1000;
     ck_assert_int_eq(leat__file_list_add(&list, "[x]"), LEAT_OK);
-    ck_assert_int_gt(list.bytes, 63);
+    ck_assert_int_gt(list.bytes, 100);
 }
 END_TEST
 
-START_TEST(a_folder_that_was_replaced_since_is_told)
+/* old has x, new has x and y, next is a link to new, and now one to old. */
+static void make_folders(void)
 {
     ck_assert_int_eq(mkdir("old", 0755), 0);
     ck_assert_int_eq(mkdir("new", 0755), 0);
     ck_assert_int_eq(symlink("old", "now"), 0);
     ck_assert_int_eq(symlink("new", "next"), 0);
     write_file("old/x", "");
+    write_file("new/x", "");
+    write_file("new/y", "");
+}
+
+START_TEST(a_folder_that_was_replaced_since_is_told)
+{
+    make_folders();
     ck_assert_int_eq(leat__file_list_add(&list, "*/x"), LEAT_OK);
-    ck_assert_int_eq(leat__file_list_add(&list, "now/x*"), LEAT_OK);
-    write_file("old/y", "");
+    ck_assert_int_eq(leat__file_list_add(&list, "now/*"), LEAT_OK);
     ck_assert_int_eq(leat__file_list_check(&list), LEAT_OK);
     ck_assert_int_eq(rename("next", "now"), 0);
     ck_assert_int_eq(leat__file_list_check(&list), LEAT_EIO);
@@ -222,6 +229,24 @@ START_TEST(a_folder_that_was_replaced_since_is_told)
                      "open them again");
     ck_assert_int_eq(unlink("now"), 0);
     ck_assert_int_eq(leat__file_list_check(&list), LEAT_EIO);
+}
+END_TEST
+
+/* It grows; it has another number; or it has no file of the pattern. */
+START_TEST(a_folder_with_the_same_files_is_as_good)
+{
+    make_folders();
+    ck_assert_int_eq(mkdir("none", 0755), 0);
+    ck_assert_int_eq(leat__file_list_add(&list, "[no]?w/[x]"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "no*/[x]"), LEAT_OK);
+    write_file("old/z", "");
+    ck_assert_int_eq(leat__file_list_check(&list), LEAT_OK);
+    ck_assert_int_eq(rename("next", "now"), 0);
+    ck_assert_int_eq(rmdir("none"), 0);
+    ck_assert_int_eq(leat__file_list_check(&list), LEAT_OK);
+    leat__alloc_fail_at(0);
+    ck_assert_int_eq(leat__file_list_check(&list), LEAT_ENOMEM);
+    leat__alloc_fail_at(-1);
 }
 END_TEST
 
@@ -261,8 +286,9 @@ int main(void)
     tcase_add_test(tests, a_list_has_a_path_in_each_line);
     tcase_add_test(tests, a_list_that_is_none_is_refused);
     tcase_add_test(tests, paths_keep_to_the_limit_of_memory);
-    tcase_add_test(tests, the_folder_of_a_pattern_counts_as_memory);
+    tcase_add_test(tests, a_pattern_counts_as_memory);
     tcase_add_test(tests, a_folder_that_was_replaced_since_is_told);
+    tcase_add_test(tests, a_folder_with_the_same_files_is_as_good);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

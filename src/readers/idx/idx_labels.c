@@ -135,7 +135,7 @@ static int load(leat__idx_labels *labels, leat__compression compression)
         labels->first[i + 1] = at;
     }
     leat__byte_stream_finish(&stream);
-    return status ? status : leat__file_list_check(&labels->files);
+    return status;
 }
 
 int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
@@ -156,8 +156,16 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           "for each",
                           labels->files.n, images);
     *revision = leat__file_list_modified(0, &labels->files);
-    return load(labels,
-                (leat__compression)leat_args_number(open->args, "compression"));
+    status = load(
+        labels, (leat__compression)leat_args_number(open->args, "compression"));
+    if (!status)
+        status = leat__file_list_check(&labels->files);
+    if (!status && leat__file_list_modified(0, &labels->files) != *revision)
+        status = leat_error(LEAT_EIO,
+                            "%s: written or replaced while the labels were "
+                            "read; open them again",
+                            files);
+    return status;
 }
 
 void leat__idx_labels_close(leat__idx_labels *labels)
