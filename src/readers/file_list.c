@@ -195,11 +195,15 @@ static int add_folder(const char *path, DIR *opened)
     return LEAT_OK;
 }
 
+/* One that was removed since the folder that it is in was listed is none; glob
+ * goes on after ENOTDIR. */
 static void *open_folder(const char *path)
 {
     DIR *opened = opendir(path);
-    if (!opened)
+    if (!opened) {
+        errno = errno == ENOENT && search.pattern->folder ? ENOTDIR : errno;
         return NULL;
+    }
     search.status = add_folder(path, opened);
     if (!search.status)
         return opened;

@@ -179,6 +179,35 @@ START_TEST(the_files_are_those_of_one_folder)
 }
 END_TEST
 
+static void remove_empty(void)
+{
+    fault_disarm();
+    ck_assert_int_eq(rmdir(in("empty")), 0);
+}
+
+START_TEST(a_folder_without_the_files_may_go)
+{
+    char text[4 * FIXTURE_PATH];
+    int is_reached = 1;
+    fault_act(remove_empty);
+    for (int64_t n = 0; is_reached; n++) {
+        int found[3];
+        ck_assert_int_lt(n, CALLS_MAX);
+        ck_assert_int_eq(mkdir(in("empty"), 0755), 0);
+        snprintf(text, sizeof(text), "text:%s/[eo]*/t*", directory);
+        int64_t before = fault_count(FAULT_OPEN);
+        fault_arm(FAULT_OPEN, n, FAULT_ACT, 0);
+        int status = count(text, found);
+        fault_disarm();
+        is_reached = fault_count(FAULT_OPEN) - before > n;
+        ck_assert_msg(!status, "%s", leat_last_error());
+        ck_assert_int_eq(found[1], 6);
+        end();
+        begin();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("replaced_folder");
@@ -188,5 +217,6 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, the_files_are_those_of_one_folder, 0,
                         sizeof(readers) / sizeof(*readers));
+    tcase_add_test(tcase, a_folder_without_the_files_may_go);
     return suite_run(suite);
 }

@@ -769,6 +769,21 @@ START_TEST(a_link_stays_and_its_target_is_replaced)
 }
 END_TEST
 
+START_TEST(why_a_long_path_cannot_be_made_is_told)
+{
+    char long_path[5000];
+    struct staging staging;
+    for (size_t i = 0; i < sizeof(long_path) - 1; i++)
+        long_path[i] = i % 100 ? 'd' : '/';
+    long_path[sizeof(long_path) - 1] = 0;
+    struct staging_options options = options_of(0);
+    options.target = long_path;
+    ck_assert_int_eq(staging_open(&staging, &options), LEAT_EIO);
+    ck_assert_msg(strstr(leat_last_error(), ": File name too long") != NULL,
+                  "%s", leat_last_error());
+}
+END_TEST
+
 /* A slash does not follow the link; "." and ".." are the directory's name. */
 START_TEST(a_target_has_the_name_that_another_can_be_beside)
 {
@@ -836,5 +851,6 @@ int main(void)
     tcase_add_test(tcase, linked_directories_are_refused);
     tcase_add_test(tcase, a_link_stays_and_its_target_is_replaced);
     tcase_add_test(tcase, a_target_has_the_name_that_another_can_be_beside);
+    tcase_add_test(tcase, why_a_long_path_cannot_be_made_is_told);
     return suite_run(suite);
 }

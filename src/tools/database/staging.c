@@ -273,10 +273,10 @@ static int lock(struct staging *staging)
     bool made = !mkdir(staging->path, mode);
     if (!made && errno != EEXIST) {
         const char *slash = strrchr(staging->target, '/');
-        return leat_error(
-            LEAT_EIO, "%s: cannot be made in %.*s: %s", staging->target,
+        return leat__error_system(
+            errno, "%s: cannot be made in %.*s", staging->target,
             slash > staging->target ? (int)(slash - staging->target) : 1,
-            slash ? staging->target : ".", strerror(errno));
+            slash ? staging->target : ".");
     }
     staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
     if (staging->fd >= 0 && !flock(staging->fd, LOCK_EX | LOCK_NB))
