@@ -91,7 +91,7 @@ LEAT_API int leat_pipeline_map(leat_pipeline **out, leat_pipeline *upstream,
  * converts them: floats become integers towards zero, what does not fit the
  * nearest value that does, NaN 0; floats are rounded once, to nearest, ties to
  * even. The elements of a field of LEAT_BYTES are its bytes, and uint8 becomes
- * LEAT_BYTES; neither copies.
+ * LEAT_BYTES, of one dimension unless it is a group's; neither copies.
  */
 LEAT_API int leat_pipeline_cast(leat_pipeline **out, leat_pipeline *upstream,
                                 const char *field, leat_dtype dtype);

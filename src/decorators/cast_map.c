@@ -28,17 +28,23 @@ static int refuse(int status, const char *name, leat_dtype from, leat_dtype to)
                       leat_dtype_name(from), leat_dtype_name(to));
 }
 
-/* Bytes have one dimension: their number. */
-static void set_bytes_shape(leat_field *field, size_t count)
+/*
+ * Bytes have one dimension: their number. Only those of a group, or of its
+ * rows, have more, which stay. `ndim` below 0: varies.
+ */
+static bool has_bytes_shape(const leat_field_spec *spec, leat_dtype from,
+                            leat_dtype to, int ndim)
 {
-    field->ndim = 1;
-    field->shape[0] = (int64_t)count;
+    bool is_one = from != to && (from == LEAT_BYTES || to == LEAT_BYTES);
+    bool may_have_more = from == LEAT_BYTES || spec->is_batch;
+    return is_one && !(may_have_more && (ndim < 0 || ndim > 1));
 }
 
-static int cast_field(leat_sample *sample, int i, const char *name,
+static int cast_field(leat_sample *sample, int i, const leat_field_spec *spec,
                       leat_dtype to)
 {
     leat_field *field = &sample->field[i];
+    const char *name = spec->name;
     size_t count, bytes;
     if (field->dtype == to)
         return LEAT_OK;
@@ -59,8 +65,10 @@ static int cast_field(leat_sample *sample, int i, const char *name,
         leat__cast(cast, to, field->data, field->dtype, count);
         field->data = cast;
     }
-    if (field->dtype == LEAT_BYTES || to == LEAT_BYTES)
-        set_bytes_shape(field, count);
+    if (has_bytes_shape(spec, field->dtype, to, field->ndim)) {
+        field->ndim = 1;
+        field->shape[0] = (int64_t)count;
+    }
     field->dtype = to;
     field->bytes = bytes;
     return LEAT_OK;
@@ -74,7 +82,7 @@ static int cast_work(leat__sample_map *map, leat__map_state *state,
     (void)state;
     for (int i = 0; i < cast->n && !status; i++)
         status = cast_field(sample, first + cast->field[i],
-                            map->spec[cast->field[i]].name, cast->dtype[i]);
+                            &map->spec[cast->field[i]], cast->dtype[i]);
     return status;
 }
 
@@ -83,11 +91,12 @@ static const leat__map_kind cast_kind = {.name = "cast", .work = cast_work};
 static void set_spec(leat_field_spec *spec, leat_dtype to)
 {
     int64_t count = leat__field_spec_count(spec);
-    if (spec->dtype != to && (spec->dtype == LEAT_BYTES || to == LEAT_BYTES)) {
+    if (has_bytes_shape(spec, spec->dtype, to, spec->ndim)) {
         spec->ndim = 1;
         spec->shape[0] = count;
-        spec->content = LEAT_CONTENT_ANY;
     }
+    if (spec->dtype != to)
+        spec->content = LEAT_CONTENT_ANY;
     spec->dtype = to;
 }
 

@@ -116,6 +116,37 @@ START_TEST(bytes_are_elements_of_uint8_and_back)
 }
 END_TEST
 
+START_TEST(groups_of_bytes_keep_their_shape)
+{
+    static const char lines[COUNT][3] = {"abc", "def"};
+    static const leat_memory_field text[] = {
+        {"line", LEAT_UINT8, 1, {3}, lines}};
+    static const char *const casts[] = {
+        "cast:line=bytes | batch:2 | cast:line=int16",
+        "cast:line=bytes | batch:2 | cast:line=uint8",
+        "batch:2 | cast:line=bytes",
+        "cast:line=bytes | batch:2 | batch:1 | unbatch | cast:line=float32",
+    };
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (size_t i = 0; i < sizeof(casts) / sizeof(casts[0]); i++) {
+        const leat_field_spec *spec;
+        int n;
+        leat_reader *reader = map_fixture_open(text, 1, COUNT, casts[i]);
+        ck_assert_msg(reader, "%s", leat_last_error());
+        ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
+        ck_assert_int_eq(spec[0].ndim, 2);
+        ck_assert_int_eq(spec[0].shape[1], 3);
+        ck_assert_int_eq(map_fixture_read(reader, 0, &sample), LEAT_OK);
+        ck_assert_int_eq(sample.field[0].ndim, 2);
+        ck_assert_int_eq(sample.field[0].shape[0], COUNT);
+        ck_assert_int_eq(sample.field[0].shape[1], 3);
+        leat_reader_close(reader);
+    }
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 START_TEST(what_is_no_cast_is_refused)
 {
     map_fixture_refuses(fields, 2, "cast:y=int8",
@@ -158,6 +189,7 @@ int main(void)
     tcase_add_test(tcase,
                    floats_are_rounded_once_and_the_same_type_is_not_copied);
     tcase_add_test(tcase, bytes_are_elements_of_uint8_and_back);
+    tcase_add_test(tcase, groups_of_bytes_keep_their_shape);
     tcase_add_test(tcase, what_is_no_cast_is_refused);
     tcase_add_test(tcase, code_and_text_make_equal_pipelines);
     return suite_run(suite);
