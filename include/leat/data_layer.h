@@ -14,7 +14,8 @@ extern "C" {
 
 /**
  * Reads samples, transforms them and delivers them in batches, ahead of the
- * caller. Threads start at setup and block all signals.
+ * caller. Threads start at setup and block all signals: a program that ends
+ * its own last thread by pthread_exit, and not its layers, gets none any more.
  *
  * A layer is for one caller at a time, but for leat_data_layer_cancel. There
  * may be any number of layers, on one pipeline too.
