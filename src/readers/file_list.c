@@ -6,7 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -120,46 +120,6 @@ static int add_list(leat__file_list *list, const char *path)
     return status;
 }
 
-/* Not glob's own order, which is the locale's. */
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Nor is a match standard input, as - is. */
-static int add_match(leat__file_list *list, const char *match)
-{
-    if (strcmp(match, "-") == 0)
-        match = "./-";
-    return add_name(list, match, strlen(match));
-}
-
-/* The search that glob is in, which gives its functions no argument. */
-static _Thread_local struct {
-    leat__file_list *list;
-    leat__listed_pattern *pattern;
-    int status; /* of adding a folder to it */
-    int hidden; /* why a file could not be looked at that may match; 0: all
-                   could */
-} search;
-
-static int note_hidden(int result)
-{
-    if (result && errno != ENOENT && errno != ENOTDIR)
-        search.hidden = errno;
-    return result;
-}
-
-static int look_at(const char *path, struct stat *about)
-{
-    return note_hidden(stat(path, about));
-}
-
-static int look_at_link(const char *path, struct stat *about)
-{
-    return note_hidden(lstat(path, about));
-}
-
 /* Memory for a structure that ends in a text, within the list's limit. */
 static int alloc_named(leat__file_list *list, void **out, size_t size,
                        const char *text)
@@ -177,95 +137,173 @@ static int alloc_named(leat__file_list *list, void **out, size_t size,
     return LEAT_OK;
 }
 
-static int add_folder(const char *path, DIR *opened)
+/* How a pattern's matches are found: each folder's in turn. */
+typedef struct pattern_search {
+    leat__file_list *list;
+    leat__listed_pattern *pattern;
+    char path[PATH_MAX]; /* what of the pattern is matched */
+} pattern_search;
+
+static int expand(pattern_search *search, size_t used, const char *rest);
+
+static int refuse_folder(const pattern_search *search)
+{
+    return leat__error_system(errno, "%s: a folder of the pattern",
+                              search->pattern->text);
+}
+
+static int append(pattern_search *search, size_t *used, const char *text,
+                  size_t size)
+{
+    if (size >= sizeof(search->path) - *used) {
+        errno = ENAMETOOLONG;
+        return refuse_folder(search);
+    }
+    memcpy(search->path + *used, text, size);
+    *used += size;
+    search->path[*used] = 0;
+    return LEAT_OK;
+}
+
+/* A match is not standard input, as - is. */
+static int add_match(const pattern_search *search)
+{
+    const char *match = strcmp(search->path, "-") ? search->path : "./-";
+    return add_name(search->list, match, strlen(match));
+}
+
+static int add_existing(const pattern_search *search)
+{
+    struct stat about;
+    if (lstat(search->path, &about) == 0)
+        return add_match(search);
+    if (errno == ENOENT || errno == ENOTDIR)
+        return LEAT_OK;
+    return leat__error_system(errno, "%s: a file of the pattern",
+                              search->pattern->text);
+}
+
+static int add_folder(pattern_search *search, const char *path, DIR *opened)
 {
     struct stat about;
     void *bytes;
     if (fstat(dirfd(opened), &about))
         return leat__error_system(errno, "%s", path);
-    int status = alloc_named(search.list, &bytes,
+    int status = alloc_named(search->list, &bytes,
                              offsetof(leat__listed_folder, path), path);
     if (status)
         return status;
     leat__listed_folder *folder = bytes;
-    folder->next = search.pattern->folder;
+    folder->next = search->pattern->folder;
     folder->device = about.st_dev;
     folder->inode = about.st_ino;
-    search.pattern->folder = folder;
+    search->pattern->folder = folder;
     return LEAT_OK;
 }
 
-/* One that was removed since the folder that it is in was listed is none; glob
- * goes on after ENOTDIR. */
-static void *open_folder(const char *path)
+/* Opens the folder that the path ends in; *out NULL: there is none, which is an
+ * error for the first. */
+static int open_folder(pattern_search *search, size_t used, DIR **out)
 {
-    DIR *opened = opendir(path);
-    if (!opened) {
-        errno = errno == ENOENT && search.pattern->folder ? ENOTDIR : errno;
-        return NULL;
-    }
-    search.status = add_folder(path, opened);
-    if (!search.status)
-        return opened;
-    (void)closedir(opened);
-    errno = ECANCELED;
-    return NULL;
-}
-
-static struct dirent *read_folder(void *folder)
-{
-    return readdir(folder);
-}
-
-static void close_folder(void *folder)
-{
-    (void)closedir(folder);
-}
-
-/* glob alone takes a file that it may not look at for none. */
-static int find_matches(leat__file_list *list, leat__listed_pattern *pattern,
-                        glob_t *found)
-{
-    const int flags = GLOB_NOSORT | GLOB_ERR | GLOB_NOESCAPE | GLOB_ALTDIRFUNC;
-    *found = (glob_t){.gl_opendir = open_folder,
-                      .gl_readdir = read_folder,
-                      .gl_closedir = close_folder,
-                      .gl_stat = look_at,
-                      .gl_lstat = look_at_link};
-    search.list = list;
-    search.pattern = pattern;
-    search.status = LEAT_OK;
-    search.hidden = 0;
-    return glob(pattern->text, flags, NULL, found);
-}
-
-static int add_matches(leat__file_list *list, leat__listed_pattern *pattern)
-{
-    glob_t found;
-    const char *text = pattern->text;
-    int code = find_matches(list, pattern, &found);
-    int hidden = search.hidden, status = search.status;
-    if (status)
-        status = leat__error_context(status, "%s", text);
-    else if (code == GLOB_NOSPACE)
-        status = leat_error(LEAT_ENOMEM, "%s: out of memory", text);
-    else if (hidden && (!code || code == GLOB_NOMATCH))
-        status = leat__error_system(hidden, "%s: a file of the pattern", text);
-    else if (code == GLOB_NOMATCH)
-        status = leat_error(LEAT_EIO, "%s: no file matches", text);
-    else if (code)
-        status = leat__error_system(errno, "%s: a folder of the pattern", text);
-    if (!status)
-        qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), compare);
-    for (size_t i = 0; !status && i < found.gl_pathc; i++)
-        status = add_match(list, found.gl_pathv[i]);
-    globfree(&found);
+    while (used > 1 && search->path[used - 1] == '/')
+        used--;
+    char after = search->path[used];
+    search->path[used] = 0;
+    const char *path = used > 0 ? search->path : ".";
+    int status = LEAT_OK;
+    *out = opendir(path);
+    if (*out)
+        status = add_folder(search, path, *out);
+    else if (errno != ENOTDIR && (errno != ENOENT || !search->pattern->folder))
+        status = refuse_folder(search);
+    search->path[used] = after;
+    if (status && *out)
+        (void)closedir(*out);
     return status;
+}
+
+/* A file of a folder that the path ends in; `rest` of the pattern follows it.
+ */
+static int try_name(pattern_search *search, size_t used, const char *part,
+                    const char *rest, const char *name)
+{
+    int code = fnmatch(part, name, FNM_PERIOD | FNM_NOESCAPE);
+    if (code == FNM_NOMATCH)
+        return LEAT_OK;
+    if (code)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory",
+                          search->pattern->text);
+    int status = append(search, &used, name, strlen(name));
+    if (status)
+        return status;
+    return *rest ? expand(search, used, rest) : add_match(search);
+}
+
+/* NULL: errno, unless it is 0, says why. */
+static const char *next_name(DIR *folder)
+{
+    errno = 0;
+    const struct dirent *entry = readdir(folder);
+    return entry ? entry->d_name : NULL;
+}
+
+static int look_in(pattern_search *search, size_t used, const char *part,
+                   const char *rest)
+{
+    const char *name = NULL;
+    DIR *folder;
+    int status = open_folder(search, used, &folder);
+    if (status || !folder)
+        return status;
+    while (!status && (name = next_name(folder)) != NULL)
+        status = try_name(search, used, part, rest, name);
+    if (!status && errno)
+        status = refuse_folder(search);
+    (void)closedir(folder);
+    return status;
+}
+
+/* Adds the files whose path goes on as `rest` of the pattern says. */
+static int expand(pattern_search *search, size_t used, const char *rest)
+{
+    size_t slashes = strspn(rest, "/");
+    size_t size = strcspn(rest + slashes, "/");
+    int status = append(search, &used, rest, slashes);
+    rest += slashes;
+    if (status)
+        return status;
+    if (size == 0)
+        return add_existing(search);
+    char *part = leat__alloc(size + 1);
+    if (!part)
+        return LEAT_ENOMEM;
+    memcpy(part, rest, size);
+    part[size] = 0;
+    rest += size;
+    if (strpbrk(part, "*?["))
+        status = look_in(search, used, part, rest);
+    else if ((status = append(search, &used, part, size)) == LEAT_OK)
+        status = *rest ? expand(search, used, rest) : add_existing(search);
+    leat__free(part);
+    return status;
+}
+
+/* Those with ./ before them are where they were without it. */
+static const char *sorted_as(const char *path)
+{
+    bool is_prefixed = !strcmp(path, "./-") || !strncmp(path, "./@", 3);
+    return is_prefixed ? path + 2 : path;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(sorted_as(*(char *const *)a), sorted_as(*(char *const *)b));
 }
 
 static int add_pattern(leat__file_list *list, const char *text)
 {
     void *bytes;
+    pattern_search search;
     int status =
         alloc_named(list, &bytes, offsetof(leat__listed_pattern, text), text);
     if (status)
@@ -274,8 +312,16 @@ static int add_pattern(leat__file_list *list, const char *text)
     pattern->next = list->pattern;
     pattern->first = list->n;
     list->pattern = pattern;
-    status = add_matches(list, pattern);
+    search.list = list;
+    search.pattern = pattern;
+    search.path[0] = 0;
+    status = expand(&search, 0, text);
     pattern->n = list->n - pattern->first;
+    if (!status && pattern->n == 0)
+        return leat_error(LEAT_EIO, "%s: no file matches", text);
+    if (pattern->n > 1)
+        qsort(list->path + pattern->first, (size_t)pattern->n, sizeof(char *),
+              compare);
     return status;
 }
 

@@ -4,6 +4,8 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +252,74 @@ START_TEST(a_folder_with_the_same_files_is_as_good)
 }
 END_TEST
 
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In a tree of files, folders, links to both and to nothing, a FIFO, and names
+ * that begin with a dot. */
+START_TEST(matches_are_those_of_glob)
+{
+    static const char *const folders[] = {"a",   "ab",  "b",   ".h",
+                                          "a/b", "a/a", "b/b", "b/b/b"};
+    static const char *const files[] = {"f",    "a/f",   "a/.f",    "ab/g",
+                                        ".h/f", "a/b/f", "b/b/b/f", "a]",
+                                        "a[",   "a\\b",  "a/a/\xff"};
+    static const char *const patterns[] = {
+        "*",      "?",         "**f",        "*/f",     "*/*",
+        "a*/*",   "*/b/*",     "*/*/f",      "*/b",     "*/b/",
+        "*//f",   "./*",       ".*/f",       ".*",      "a/?*",
+        "a/.*",   "[ab]/[!f]", "[a",         "a[",      "a[]]",
+        "a\\*",   "*/*/*/f",   "b/*/../*",   "f/*",     "*/f/*",
+        "to_a/*", "*/",        "[!a-z]*/f",  "?/b/b/?", "[[:alpha:]]",
+        "none/*", "*/none",    "[a]/[\xff]", "*/\xff",  "b/./*",
+    };
+    for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)
+        ck_assert_int_eq(mkdir(folders[i], 0755), 0);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        write_file(files[i], "");
+    ck_assert_int_eq(symlink("a", "to_a"), 0);
+    ck_assert_int_eq(symlink("../f", "b/to_f"), 0);
+    ck_assert_int_eq(symlink("none", "a/dangling"), 0);
+    ck_assert_int_eq(mkfifo("a/fifo", 0644), 0);
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+        const char *pattern = patterns[i];
+        if (strstr(pattern, "**") || access(pattern, F_OK) == 0)
+            continue;
+        glob_t wanted;
+        int code = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &wanted);
+        int status = leat__file_list_add(&list, pattern);
+        ck_assert_msg((code == 0) == (status == 0), "%s: %d, not %d", pattern,
+                      status, code);
+        size_t n = code ? 0 : wanted.gl_pathc;
+        if (n > 0)
+            qsort(wanted.gl_pathv, n, sizeof(char *), compare);
+        ck_assert_int_eq(list.n, (int)n);
+        for (int k = 0; k < list.n; k++)
+            ck_assert_msg(!strcmp(list.path[k], wanted.gl_pathv[k]),
+                          "%s: '%s', not '%s'", pattern, list.path[k],
+                          wanted.gl_pathv[k]);
+        globfree(&wanted);
+        leat__file_list_close(&list);
+    }
+}
+END_TEST
+
+START_TEST(a_path_that_is_too_long_is_refused)
+{
+    static char text[2 * PATH_MAX];
+    memset(text, 'x', sizeof(text) - 1);
+    memcpy(text, "*/", 2);
+    ck_assert_int_eq(mkdir("folder", 0755), 0);
+    ck_assert_int_eq(leat__file_list_add(&list, text), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "File name too long"));
+    leat__file_list_close(&list);
+    memset(text, '[', sizeof(text) - 1);
+    ck_assert_int_eq(leat__file_list_add(&list, text), LEAT_EIO);
+}
+END_TEST
+
 START_TEST(each_allocation_may_fail)
 {
     int status = LEAT_ENOMEM;
@@ -289,6 +359,8 @@ int main(void)
     tcase_add_test(tests, a_pattern_counts_as_memory);
     tcase_add_test(tests, a_folder_that_was_replaced_since_is_told);
     tcase_add_test(tests, a_folder_with_the_same_files_is_as_good);
+    tcase_add_test(tests, matches_are_those_of_glob);
+    tcase_add_test(tests, a_path_that_is_too_long_is_refused);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
