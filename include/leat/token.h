@@ -12,7 +12,8 @@ extern "C" {
  * A resume token, written by leat_data_layer_save or leat_reader_save. Store
  * its text, which has a checksum; the bytes here have none. It is the same on
  * every rank at the same step, except over buffers of a stream
- * (leat_data_layer_save).
+ * (leat_data_layer_save) and at a stream's end, where each leads to the same
+ * samples.
  *
  * It owns its memory: init, use, finish. It has at most 64 bytes, and what the
  * readers of the chain save, at most 32 bytes each, and their mark; its text
