@@ -319,7 +319,7 @@ static int add_pattern(leat__file_list *list, const char *text)
     pattern->n = list->n - pattern->first;
     if (!status && pattern->n == 0)
         return leat_error(LEAT_EIO, "%s: no file matches", text);
-    if (pattern->n > 1)
+    if (list->path && pattern->n > 1)
         qsort(list->path + pattern->first, (size_t)pattern->n, sizeof(char *),
               compare);
     return status;
