@@ -147,7 +147,13 @@ static int planted_count(leat_reader *reader, int64_t *out)
     return LEAT_OK;
 }
 
+static atomic_int reads;
 static _Thread_local int reads_here;
+
+int bad_records_reads(void)
+{
+    return atomic_load(&reads);
+}
 
 int bad_records_reads_here(void)
 {
@@ -167,6 +173,7 @@ static int planted_read_at(leat_reader *reader, const leat_position at[],
     const planted_reader *self = (const planted_reader *)reader;
     int status = check_running(self);
     reads_here += n;
+    atomic_fetch_add(&reads, n);
     for (; *got < n && status == LEAT_OK; *got += status == LEAT_OK) {
         epoch_here = at[*got].epoch;
         status = fill(self, at[*got].index, out[*got]);

@@ -50,6 +50,9 @@ leat_pipeline *bad_records_pipeline(const bad_records *planted);
 /* Records that read_at has read on the calling thread. */
 int bad_records_reads_here(void);
 
+/* Those of all threads. */
+int bad_records_reads(void);
+
 /* The epoch that read_at was told of the last of them. */
 int64_t bad_records_epoch_here(void);
 

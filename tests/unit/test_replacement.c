@@ -511,6 +511,29 @@ START_TEST(a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape)
 }
 END_TEST
 
+/* Each batch reads back to the first sample of the one before. */
+START_TEST(a_long_run_of_bad_batches_is_read_back_a_few_times)
+{
+    plan.count = BAD_RECORDS_MAX;
+    for (int i = 1; i < plan.count; i++)
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    options.batch_size = 1;
+    options.world_size = 2;
+    options.rank = 1;
+    options.prefetch = 1;
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    int before = bad_records_reads();
+    for (int i = 0; i < 3 * plan.count / 2; i++) {
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_int_eq(leat_blob_dim(fixture.top[0], 2), BAD_RECORDS_HEIGHT);
+    }
+    ck_assert_int_lt(bad_records_reads() - before, 3 * 4 * plan.count);
+    layer_fixture_close(&fixture);
+}
+END_TEST
+
 /* The shape is another rank's record's, tried in the slot: that grows it. */
 START_TEST(a_slot_that_grows_for_another_ranks_shape_is_counted)
 {
@@ -740,6 +763,7 @@ int main(void)
     tcase_add_test(
         tcase,
         a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape);
+    tcase_add_test(tcase, a_long_run_of_bad_batches_is_read_back_a_few_times);
     tcase_add_test(tcase, a_slot_that_grows_for_another_ranks_shape_is_counted);
     tcase_add_test(tcase, a_single_pass_of_bad_records_ends);
     tcase_add_loop_test(tcase,

@@ -101,6 +101,7 @@ static void break_locked(leat__carry_chain *chain)
     leat__carry *carry = find_free_locked(chain);
     carry->state = LEAT__CARRY_UNKNOWN;
     carry->is_mixed = false;
+    carry->look.is_known = false;
     carry->holders = 1;
     chain->latest->holders--;
     chain->latest = carry;

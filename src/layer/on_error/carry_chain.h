@@ -21,6 +21,16 @@ typedef enum leat__carry_state {
                            */
 } leat__carry_state;
 
+/* What reading back from a batch's first sample found, for later batches. */
+typedef struct leat__carry_look {
+    bool is_known;
+    bool is_found;
+    int64_t epoch; /* the place of that sample */
+    int64_t index;
+    int64_t found_epoch; /* of the nearest good record before that place */
+    leat__batch_shape shape;
+} leat__carry_look;
+
 typedef struct leat__carry {
     leat__carry_state
         state;           /* protected by the carry chain's lock while open */
@@ -28,6 +38,7 @@ typedef struct leat__carry {
     leat_sample *sample; /* owned; the record, or an empty buffer */
     int64_t epoch;       /* of the record */
     leat__batch_shape shape;
+    leat__carry_look look; /* the latest that is known of */
     int holders; /* protected by the carry chain's lock: of the two chunks, how
                     many still need it */
 } leat__carry;

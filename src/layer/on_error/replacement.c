@@ -58,6 +58,7 @@ void leat__replacement_begin(leat__replacement *replacement)
     replacement->state = LEAT__CARRY_OPEN;
     replacement->latest = NULL;
     replacement->is_mixed = false;
+    replacement->look.is_known = false;
 }
 
 /* A record that is good in one shape may be bad in another. */
@@ -89,10 +90,15 @@ void leat__replacement_end(leat__replacement *replacement,
                            bool has_shape)
 {
     leat__carry *handed = chunk->handed;
-    if (!has_shape)
+    handed->look.is_known = false;
+    if (!has_shape) {
         replacement->state = LEAT__CARRY_UNKNOWN;
-    else if (replacement->state == LEAT__CARRY_OPEN)
+    } else if (replacement->state == LEAT__CARRY_OPEN) {
         take_over(replacement, batch, chunk);
+        handed->look = chunk->taken->look;
+    }
+    if (has_shape && replacement->look.is_known)
+        handed->look = replacement->look;
     if (has_shape)
         handed->shape = batch->shape;
     handed->is_mixed = replacement->is_mixed;
@@ -144,13 +150,21 @@ static int64_t oldest_epoch(const leat__chunk *chunk, int i)
     return chunk->at[i].epoch - 1;
 }
 
+/* Whether the look went over what lies there. */
+static bool has_seen(const leat__carry_look *look, int64_t epoch, int64_t index)
+{
+    return look->is_known && (epoch < look->epoch ||
+                              (epoch == look->epoch && index < look->index));
+}
+
 /*
  * Reads back from sample `i`, at most `most` records: the first good one
- * becomes the trial. LEAT_END: there is none.
+ * becomes the trial. LEAT_END: there is none, or none after what `seen`, unless
+ * NULL, went over.
  */
 static int read_back(leat__replacement *replacement, leat__batch *batch,
                      const leat__chunk *chunk, int i, int64_t most,
-                     bool for_shape)
+                     bool for_shape, const leat__carry_look *seen)
 {
     leat__data_reader *reader = replacement->options.reader;
     int64_t epoch = chunk->at[i].epoch;
@@ -160,6 +174,8 @@ static int read_back(leat__replacement *replacement, leat__batch *batch,
         int status = leat__data_reader_read_neighbor(reader, -1, &epoch, &index,
                                                      replacement->trial);
         if (status == LEAT_END || epoch < oldest)
+            return LEAT_END;
+        if (seen && has_seen(seen, epoch, index))
             return LEAT_END;
         if (!status)
             status = for_shape ? try_shape(replacement, batch, chunk,
@@ -174,6 +190,36 @@ static int read_back(leat__replacement *replacement, leat__batch *batch,
     return LEAT_END;
 }
 
+/*
+ * The shape of the nearest good record before the chunk. Of a run of bad
+ * batches each reads what lies after the first sample of the one before, not
+ * the whole run again. LEAT_END: there is none.
+ */
+static int look_back(leat__replacement *replacement, leat__batch *batch,
+                     const leat__chunk *chunk, const leat__carry_look *seen,
+                     leat__batch_shape *out)
+{
+    leat__carry_look *look = &replacement->look;
+    int status = read_back(replacement, batch, chunk, 0, INT64_MAX, true, seen);
+    if (status < 0)
+        return status;
+    look->is_found = !status;
+    if (!status) {
+        look->shape = batch->shape;
+        look->found_epoch = replacement->epoch;
+    } else if (seen->is_known && seen->is_found &&
+               seen->found_epoch >= oldest_epoch(chunk, 0)) {
+        *look = *seen;
+    }
+    look->is_known = true;
+    look->epoch = chunk->at[0].epoch;
+    look->index = chunk->at[0].index;
+    if (!look->is_found)
+        return LEAT_END;
+    *out = look->shape;
+    return LEAT_OK;
+}
+
 int leat__replacement_shape(leat__replacement *replacement, leat__batch *batch,
                             const leat__chunk *chunk, leat__batch_shape *out)
 {
@@ -183,15 +229,18 @@ int leat__replacement_shape(leat__replacement *replacement, leat__batch *batch,
     int status = LEAT_END;
     if (can_reread)
         status = read_back(replacement, batch, chunk, 0,
-                           replacement->options.step - 1, true);
+                           replacement->options.step - 1, true, NULL);
     if (status == LEAT_END && carry->state == LEAT__CARRY_RECORD &&
         !carry->is_mixed && carry->epoch >= oldest_epoch(chunk, 0)) {
         *out = carry->shape;
         return LEAT_OK;
     }
     bool is_open = carry->state != LEAT__CARRY_NONE || carry->is_mixed;
-    if (status == LEAT_END && can_reread && is_open)
-        status = read_back(replacement, batch, chunk, 0, INT64_MAX, true);
+    if (status == LEAT_END && can_reread && is_open) {
+        status = look_back(replacement, batch, chunk, &carry->look, out);
+        if (!status)
+            return LEAT_OK;
+    }
     if (status < 0)
         return status;
     *out = status == LEAT_END ? *replacement->options.fallback : batch->shape;
@@ -205,7 +254,7 @@ int leat__replacement_shape(leat__replacement *replacement, leat__batch *batch,
 static int find_back(leat__replacement *replacement, leat__batch *batch,
                      leat__chunk *chunk, int i, int64_t most)
 {
-    int status = read_back(replacement, batch, chunk, i, most, false);
+    int status = read_back(replacement, batch, chunk, i, most, false, NULL);
     if (status)
         return status;
     leat_sample_swap(chunk->sample[i], replacement->trial);
