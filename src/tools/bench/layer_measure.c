@@ -8,6 +8,7 @@
 #include "tools/cli/progress.h"
 
 #include <leat/ext/device.h>
+#include <leat/ext/reader.h>
 
 #include <string.h>
 #include <sys/resource.h>
@@ -242,8 +243,12 @@ static void warm_up(struct layer_group *group,
 static int64_t find_pass(const leat_data_layer *layer)
 {
     int64_t count = 0;
-    if (leat_data_layer_get_options(layer)->world_size > 1 ||
-        leat_data_layer_count(layer, &count))
+    if (leat_data_layer_count(layer, &count))
+        return 0;
+    if (count == LEAT_ENDLESS)
+        message_fail("the pipeline has no end: add | take:N, or measure by "
+                     "--seconds");
+    if (leat_data_layer_get_options(layer)->world_size > 1)
         return 0;
     return count;
 }
