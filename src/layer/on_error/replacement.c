@@ -79,6 +79,8 @@ static void take_over(leat__replacement *replacement, const leat__batch *batch,
     replacement->is_mixed = replacement->is_mixed || carry->is_mixed;
     replacement->latest = &chunk->taken->sample;
     replacement->epoch = carry->epoch;
+    if (!replacement->look.is_known)
+        replacement->look = carry->look;
     if (!is_known_in(carry, &batch->shape)) {
         replacement->state = LEAT__CARRY_UNKNOWN;
         replacement->is_mixed = true;
@@ -90,15 +92,11 @@ void leat__replacement_end(leat__replacement *replacement,
                            bool has_shape)
 {
     leat__carry *handed = chunk->handed;
-    handed->look.is_known = false;
-    if (!has_shape) {
+    if (!has_shape)
         replacement->state = LEAT__CARRY_UNKNOWN;
-    } else if (replacement->state == LEAT__CARRY_OPEN) {
+    else if (replacement->state == LEAT__CARRY_OPEN)
         take_over(replacement, batch, chunk);
-        handed->look = chunk->taken->look;
-    }
-    if (has_shape && replacement->look.is_known)
-        handed->look = replacement->look;
+    handed->look = replacement->look;
     if (has_shape)
         handed->shape = batch->shape;
     handed->is_mixed = replacement->is_mixed;

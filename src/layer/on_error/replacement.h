@@ -28,7 +28,7 @@ typedef struct leat__replacement {
     leat_sample **latest; /* the owner of that sample */
     int64_t epoch;        /* in which it was read */
     bool is_mixed;
-    leat__carry_look look; /* where the chunk began its batch by one */
+    leat__carry_look look; /* the latest that is known of */
 } leat__replacement;
 
 /* Errors: LEAT_ENOMEM; the struct is then as if zeroed. */
