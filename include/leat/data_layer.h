@@ -138,7 +138,8 @@ LEAT_API int leat_data_layer_top_count(const leat_data_layer *layer);
  * The samples of an epoch, of all ranks together, with those that epoch_end
  * DROP leaves out. With n of them an epoch has n divided by the batch of all
  * ranks batches, rounded up, with DROP down; with WRAP batches do not end with
- * it. Before setup it opens the pipeline, as leat_data_layer_top_count does.
+ * it. LEAT_ENDLESS (leat/ext/reader.h) if an epoch has no end. Before setup it
+ * opens the pipeline, as leat_data_layer_top_count does.
  * Errors: LEAT_EUNSUPPORTED where the number is not known before reading, as of
  * a callback without one; those of opening. Thread safety: one caller a layer.
  */

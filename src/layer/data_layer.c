@@ -139,15 +139,25 @@ int leat_data_layer_top_count(const leat_data_layer *layer)
     return status;
 }
 
+/* A reader without an end may not know its count: LEAT_ENDLESS then too. */
+static int count_of(leat_reader *reader, int64_t *out)
+{
+    int status = leat_reader_count(reader, out);
+    if (status != LEAT_EUNSUPPORTED || !leat_reader_is_endless(reader))
+        return status;
+    *out = LEAT_ENDLESS;
+    return LEAT_OK;
+}
+
 static int count_samples(const leat_data_layer_group *group, int64_t *out)
 {
     leat_reader *reader;
     if (group->reader)
-        return leat_reader_count(leat__data_reader_reader(group->reader), out);
+        return count_of(leat__data_reader_reader(group->reader), out);
     int status = leat_pipeline_open(group->pipeline, &reader);
     if (status)
         return status;
-    status = leat_reader_count(reader, out);
+    status = count_of(reader, out);
     leat_reader_close(reader);
     return status;
 }

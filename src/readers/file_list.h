@@ -14,8 +14,7 @@
 /* The help of an argument that is added by leat__file_list_add. */
 #define LEAT__FILE_LIST_HELP                                                   \
     "paths; with * ? [ patterns, each sorted by bytes, unless a file has "     \
-    "that "                                                                    \
-    "name; @LIST: the paths in a file, a line each"
+    "that name; @LIST: the paths in a file, a line each"
 
 /* A folder in which a pattern was looked for. */
 typedef struct leat__listed_folder {

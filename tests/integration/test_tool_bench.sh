@@ -172,7 +172,9 @@ check 'no latency that was not asked for' test -z "$(grep latency text)"
 refuses 64 "unknown.*'--device'" reader --reader lmdb:raw --device cuda:0
 refuses 64 "unknown.*'--batch'" reader --reader lmdb:raw --batch 1
 refuses 64 "unknown.*'--epochs'" limit --reader lmdb:raw --batch 1 --epochs 1
-refuses 2 'has no end' layer --reader 'lmdb:raw | repeat' --batch 1 --epochs 1
+for counted in 'lmdb:raw' 'lmdb:raw | where:label=0..'; do
+    refuses 2 'has no end' layer --reader "$counted | repeat" --batch 1 --epochs 1
+done
 
 # Each command has its own options and no others.
 tells() {

@@ -225,6 +225,24 @@ START_TEST(the_samples_of_an_epoch_are_counted)
 }
 END_TEST
 
+/* Also of samples that are not counted before they are read. */
+START_TEST(samples_without_an_end_are_counted_as_endless)
+{
+    int64_t n = -1;
+    leat_data_layer *layer;
+    records.way = (bad_records_way)_i;
+    leat_pipeline *upstream = bad_records_pipeline(&records);
+    ck_assert_int_eq(leat_pipeline_repeat(&pipeline, upstream, -1), LEAT_OK);
+    leat_pipeline_unref(upstream);
+    options.batch_size = 4;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_count(layer, &n), LEAT_OK);
+    ck_assert_int_eq(n, LEAT_ENDLESS);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("epoch_lengths");
@@ -247,6 +265,8 @@ int main(void)
     tcase_add_loop_test(
         tcase, an_epoch_without_an_end_has_batches_without_an_end, 0, 4);
     tcase_add_loop_test(tcase, the_samples_of_an_epoch_are_counted, 0,
+                        BAD_RECORDS_WAYS);
+    tcase_add_loop_test(tcase, samples_without_an_end_are_counted_as_endless, 0,
                         BAD_RECORDS_WAYS);
     return suite_run(suite);
 }
