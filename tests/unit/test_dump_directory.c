@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -115,6 +116,29 @@ START_TEST(a_file_that_came_meanwhile_stays_beside_the_one_that_gave_way)
 }
 END_TEST
 
+/* As where a user has moved the directory away while the dump was made. */
+START_TEST(files_of_a_directory_that_came_meanwhile_stay)
+{
+    char moved[128], command[300];
+    struct dump_directory dump;
+    write_file("data.npy", dump_start);
+    ck_assert_int_eq(dump_directory_open(&dump, directory, true), LEAT_OK);
+    snprintf(moved, sizeof(moved), "%s.moved", directory);
+    ck_assert_int_eq(rename(directory, moved), 0);
+    ck_assert_int_eq(mkdir(directory, 0777), 0);
+    write_file("data.npy", of_another);
+    ck_assert_int_eq(dump_directory_set_aside(&dump), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "replaced"));
+    ck_assert_int_eq(dump_directory_restore(&dump, LEAT_EIO), LEAT_EIO);
+    dump_directory_close(&dump, false);
+    ck_assert(begins_so(in("data.npy"), of_another));
+    snprintf(command, sizeof(command), "rm -r %s && mv %s %s", directory, moved,
+             directory);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert(begins_so(in("data.npy"), dump_start));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("dump_directory");
@@ -125,5 +149,6 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_file_that_came_meanwhile_stays_beside_the_one_that_gave_way, 0,
         2);
+    tcase_add_test(tcase, files_of_a_directory_that_came_meanwhile_stay);
     return suite_run(suite);
 }

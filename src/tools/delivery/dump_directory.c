@@ -253,10 +253,25 @@ static int set_aside(struct dump_directory *directory, const char *name,
     return status;
 }
 
+/* Files get their names by the path, which may lead to others by now. */
+static int check_in_place(const struct dump_directory *directory)
+{
+    struct stat own, found;
+    if (!fstat(directory->fd, &own) && !stat(directory->path, &found) &&
+        own.st_dev == found.st_dev && own.st_ino == found.st_ino)
+        return LEAT_OK;
+    return leat_error(LEAT_EIO,
+                      "%s: somebody else has moved, replaced or removed it "
+                      "meanwhile",
+                      directory->path);
+}
+
 int dump_directory_set_aside(struct dump_directory *directory)
 {
-    return directory->force ? visit_entries(directory, set_aside, NULL)
-                            : LEAT_OK;
+    int status = check_in_place(directory);
+    return !status && directory->force
+               ? visit_entries(directory, set_aside, NULL)
+               : status;
 }
 
 int dump_directory_restore(struct dump_directory *directory, int status)
