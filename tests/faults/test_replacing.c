@@ -249,6 +249,48 @@ START_TEST(a_removed_lock_file_is_not_locked)
 }
 END_TEST
 
+/* A file of zeros, as which a crash leaves a lock file, but of another name. */
+static void link_zeros(void)
+{
+    static const unsigned char zeros[100];
+    fixture_store(in(other, "zeros"), zeros, sizeof(zeros));
+    (void)unlink(in(directory, "lock.mdb"));
+    ck_assert_int_eq(link(in(other, "zeros"), in(directory, "lock.mdb")), 0);
+}
+
+static void expect_zeros(void)
+{
+    size_t size;
+    unsigned char *bytes = fixture_load(in(other, "zeros"), &size);
+    ck_assert_uint_eq(size, 100);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_uint_eq(bytes[i], 0);
+    free(bytes);
+}
+
+/* Once its link is gone the number of its links is that of a lock file. */
+START_TEST(what_was_linked_as_the_lock_file_stays_as_it_is)
+{
+    static const fault_call calls[] = {FAULT_OPEN, FAULT_STAT, FAULT_LOCK,
+                                       FAULT_PREAD};
+    int refused = 0, is_reached = 1;
+    for (int64_t n = 0; is_reached; n++) {
+        int64_t records;
+        ck_assert_int_lt(n, CALLS_MAX);
+        link_zeros();
+        is_reached = open_beside(remove_lock, calls[_i], n, &records);
+        if (records == LEAT_EIO)
+            refused++;
+        else
+            ck_assert_int_eq(records, OLD);
+        expect_zeros();
+        end();
+        begin();
+    }
+    ck_assert_int_gt(refused, 0);
+}
+END_TEST
+
 /* Opening what is no file can have effects, as with a tape. */
 START_TEST(what_is_no_file_is_not_even_opened)
 {
@@ -276,6 +318,8 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_link_in_the_place_of_the_lock_file_is_not_followed, 0, 4);
     tcase_add_loop_test(tcase, a_removed_lock_file_is_not_locked, 0, 3);
+    tcase_add_loop_test(tcase, what_was_linked_as_the_lock_file_stays_as_it_is,
+                        0, 4);
     tcase_add_test(tcase, what_is_no_file_is_not_even_opened);
     return suite_run(suite);
 }

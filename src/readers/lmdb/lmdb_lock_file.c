@@ -309,9 +309,17 @@ static bool is_blank(const leat__lmdb_lock_file *lock, int *code)
     return n == 0;
 }
 
+static bool is_in_place(const leat__lmdb_lock_file *lock)
+{
+    struct stat found;
+    return lstat(lock->path, &found) == 0 && found.st_dev == lock->device &&
+           found.st_ino == lock->inode;
+}
+
 /*
  * Only a lock file or an empty file is overwritten. A file of zeros with a
- * second link may be other data.
+ * second link may be other data, and so may one that has lost its link here
+ * since it was opened: that is as if there were none, ENOENT.
  */
 static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
                      int *code)
@@ -323,9 +331,12 @@ static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
     if (*code || (n == (ssize_t)sizeof(magic) && magic == MAGIC))
         return LEAT_OK;
     bool is_own = found->st_size == 0 || found->st_nlink == 1;
-    if ((is_own && is_blank(lock, code)) || *code)
-        return LEAT_OK;
-    return foreign_file(lock->path, "a file of something else");
+    bool is_new = is_own && is_blank(lock, code);
+    if (is_new && !is_in_place(lock))
+        *code = ENOENT;
+    return is_new || *code
+               ? LEAT_OK
+               : foreign_file(lock->path, "a file of something else");
 }
 
 /* 0, or the system's error: beyond the process's limit without the signal that
