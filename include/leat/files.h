@@ -72,7 +72,8 @@ typedef struct leat_file_options {
     size_t size;                  /* of this struct, as the caller knows it */
     leat_compression compression; /* of the files */
     int64_t max_record; /* bytes of the longest record of a compressed file or
-                           pipe; 0: 64 MiB */
+                           pipe, where one longer than max_memory is
+                           LEAT_ELIMIT, and of any line of text; 0: 64 MiB */
     leat_file_index index; /* of mapped files, as are all that follow */
     int64_t read_ahead;    /* as in leat_lmdb_options */
     int drop_behind;       /* likewise */

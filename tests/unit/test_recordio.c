@@ -50,7 +50,7 @@ static int fill_known(known_record *known, const char *const *texts)
 
 static int has_snappy(void)
 {
-    leat__recordio_buffer out = {.limit = 100};
+    leat__recordio_buffer out = {.limit.bytes = 100};
     int status = leat__recordio_unpack(
         LEAT__RECORDIO_SNAPPY, (const unsigned char *)"\x01\x00x", 3, &out);
     leat__recordio_buffer_finish(&out);

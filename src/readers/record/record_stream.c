@@ -61,13 +61,9 @@ static int copy_record(leat__stream_cursor *cursor,
                        size_t head, size_t *place)
 {
     size_t got;
-    if (span->size > cursor->max_record) {
-        int status =
-            leat_error(LEAT_EDATA,
-                       "it has %llu bytes, and max_record is %llu: give "
-                       "another max_record= to read it",
-                       (unsigned long long)span->size,
-                       (unsigned long long)cursor->max_record);
+    if (span->size > cursor->limit.bytes) {
+        int status = leat__record_limit_refuse(&cursor->limit, LEAT_EDATA,
+                                               span->size, "");
         return leat__stream_cursor_bad_record(
             cursor, cursor->file, cursor->record, span->offset, status);
     }
@@ -342,7 +338,7 @@ int leat__record_stream_open(const leat_open *open, leat__record_format *format,
     stream->format = format;
     stream->list = *files;
     int status = leat__stream_cursor_init(&stream->cursor, &stream->reader,
-                                          format, &stream->list, open->args);
+                                          format, &stream->list, open);
     if (status) {
         leat__free(stream);
         return status;

@@ -14,7 +14,8 @@
      .help = LEAT__COMPRESSION_HELP},                                          \
     {.name = "max_record", .kind = LEAT_ARGUMENT_BYTES, .initial = "64M",      \
      .min = 1, .max = (int64_t)1 << 40, .keeps_samples = 1,                    \
-     .help = "bytes of the longest record of a compressed file or pipe"}
+     .help = "bytes of the longest record of a compressed file or pipe, and "  \
+             "of any line of text"}
 /* clang-format on */
 
 /*

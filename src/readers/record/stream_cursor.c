@@ -12,18 +12,19 @@
 int leat__stream_cursor_init(leat__stream_cursor *out, leat_reader *reader,
                              leat__record_format *format,
                              const leat__file_list *files,
-                             const leat_args *args)
+                             const leat_open *open)
 {
     leat__stream_cursor cursor = {
         .files = files,
         .format = format,
-        .compression = (leat__compression)leat_args_number(args, "compression"),
-        .max_record = (uint64_t)leat_args_number(args, "max_record"),
+        .compression =
+            (leat__compression)leat_args_number(open->args, "compression"),
+        .limit = leat__record_limit_of(open),
         .begun = leat__alloc_zero((size_t)files->n, sizeof(*cursor.begun))};
     if (!cursor.begun)
         return LEAT_ENOMEM;
     *out = cursor;
-    leat__byte_stream_init(&out->stream, out->max_record + HEADERS, reader);
+    leat__byte_stream_init(&out->stream, out->limit.bytes + HEADERS, reader);
     out->stream.filter = format->filter;
     return LEAT_OK;
 }
@@ -74,13 +75,10 @@ static int see_more(leat__stream_cursor *cursor, uint64_t want)
     leat__byte_stream *stream = &cursor->stream;
     if (want <= stream->left)
         want = (uint64_t)stream->left + 1;
-    if (want <= cursor->max_record + HEADERS)
+    if (want <= cursor->limit.bytes + HEADERS)
         return leat__byte_stream_need(stream, (size_t)want);
-    int status = leat_error(LEAT_EFORMAT,
-                            "it has %llu bytes, and max_record is %llu: give "
-                            "another max_record= to read it",
-                            (unsigned long long)want,
-                            (unsigned long long)cursor->max_record);
+    int status =
+        leat__record_limit_refuse(&cursor->limit, LEAT_EFORMAT, want, "");
     return leat__stream_cursor_bad_record(
         cursor, cursor->file, cursor->walk.record, cursor->walk.offset, status);
 }

@@ -10,6 +10,7 @@
 
 #include "readers/file_list.h"
 #include "readers/record/record_format.h"
+#include "readers/record/record_limit.h"
 #include "readers/stream/byte_stream.h"
 
 /* Records that one walk looks for. */
@@ -27,7 +28,7 @@ typedef struct leat__stream_cursor {
     leat__record_format *format;  /* as this is */
     bool rereads; /* all files are regular: another pass is possible */
     leat__compression compression;
-    uint64_t max_record;
+    leat__record_limit limit;
     leat__byte_stream stream;
     leat__begun_file *begun; /* one of each file, written once each */
     int file;                /* the current one; files->n: the end */
@@ -45,7 +46,7 @@ typedef struct leat__stream_cursor {
 int leat__stream_cursor_init(leat__stream_cursor *out, leat_reader *reader,
                              leat__record_format *format,
                              const leat__file_list *files,
-                             const leat_args *args);
+                             const leat_open *open);
 void leat__stream_cursor_finish(leat__stream_cursor *cursor);
 
 /* Names file, record and byte before the error's line. */

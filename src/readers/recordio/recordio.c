@@ -386,11 +386,11 @@ static int choose_form(recordio_format *io, const leat_open *open,
 {
     leat__compression compression =
         (leat__compression)leat_args_number(open->args, "compression");
-    size_t limit = (size_t)leat_args_number(open->args, "max_record");
+    leat__record_limit limit = leat__record_limit_of(open);
     leat__byte_stream stream;
     bool is_stream = false;
     int status = LEAT_OK;
-    leat__byte_stream_init(&stream, limit + LEAT__RECORDIO_HEADER, NULL);
+    leat__byte_stream_init(&stream, limit.bytes + LEAT__RECORDIO_HEADER, NULL);
     for (int i = 0; !status && !is_stream && i < files->n; i++)
         status =
             probe_file(io, &stream, files->path[i], compression, &is_stream);
@@ -400,7 +400,7 @@ static int choose_form(recordio_format *io, const leat_open *open,
     if (is_stream || !io->dialect)
         io->dialect = &leat__recordio_fluid;
     if (is_stream)
-        return leat__recordio_filter_create(&io->format.filter, limit);
+        return leat__recordio_filter_create(&io->format.filter, &limit);
     io->format.defers = true;
     io->file = leat__alloc_zero((size_t)files->n, sizeof(*io->file));
     io->nfiles = io->file ? files->n : 0;

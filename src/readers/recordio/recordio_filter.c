@@ -5,10 +5,13 @@
 
 #include <string.h>
 
+/* Memory of a payload that is not worth freeing. */
+#define PAYLOAD_KEPT ((size_t)256 << 10)
+
 typedef struct recordio_filter {
     leat__byte_filter filter;
     leat__byte_stream stream; /* of the file */
-    size_t limit;
+    leat__record_limit limit;
     const leat__recordio_dialect *dialect; /* NULL: not known yet */
     unsigned char header[LEAT__RECORDIO_HEADER];
     leat__recordio_buffer payload;
@@ -78,7 +81,7 @@ static int find_dialect(recordio_filter *io)
     while ((status = leat__recordio_find_dialect(&io->dialect, stream->next,
                                                  stream->left, is_last,
                                                  &needed)) == LEAT_AGAIN) {
-        is_last = needed > io->limit + LEAT__RECORDIO_HEADER;
+        is_last = needed > io->limit.bytes + LEAT__RECORDIO_HEADER;
         if (is_last)
             continue;
         status = leat__byte_stream_need(stream, (size_t)needed);
@@ -107,6 +110,17 @@ static void write_header(recordio_filter *io, uint32_t nrecords,
     io->given = 0;
 }
 
+/* Frees what a rare long chunk took, once another one has been given. */
+static void trim_payload(leat__recordio_buffer *payload)
+{
+    if (payload->capacity <= PAYLOAD_KEPT ||
+        payload->size > payload->capacity / 8)
+        return;
+    leat__free(payload->bytes);
+    payload->bytes = NULL;
+    payload->capacity = 0;
+}
+
 /* The chunk is in the window. */
 static int unpack_chunk(recordio_filter *io,
                         const leat__recordio_header *header)
@@ -114,6 +128,7 @@ static int unpack_chunk(recordio_filter *io,
     const unsigned char *stored = io->stream.next + LEAT__RECORDIO_HEADER;
     uint32_t found = io->dialect->checksum(stored, header->stored);
     uint32_t compressor = 0, nrecords = header->nrecords;
+    trim_payload(&io->payload);
     io->payload.size = 0;
     if (found != header->checksum) {
         compressor = LEAT__RECORDIO_BAD_CHECKSUM;
@@ -162,11 +177,9 @@ static int next_chunk(recordio_filter *io)
     if (status)
         return bad_chunk(io, status);
     uint64_t whole = (uint64_t)LEAT__RECORDIO_HEADER + header.stored;
-    if (header.stored > io->limit) {
-        status = leat_error(LEAT_EFORMAT,
-                            "it has %llu bytes, and max_record is %zu: give "
-                            "another max_record= to read it",
-                            (unsigned long long)header.stored, io->limit);
+    if (header.stored > io->limit.bytes) {
+        status = leat__record_limit_refuse(&io->limit, LEAT_EFORMAT,
+                                           header.stored, "");
         return bad_chunk(io, status);
     }
     status = leat__byte_stream_need(stream, (size_t)whole);
@@ -201,7 +214,8 @@ static int filter_read(leat__byte_filter *filter, void *out, size_t n,
     return LEAT_OK;
 }
 
-int leat__recordio_filter_create(leat__byte_filter **out, size_t limit)
+int leat__recordio_filter_create(leat__byte_filter **out,
+                                 const leat__record_limit *limit)
 {
     recordio_filter *io = leat__alloc_zero(1, sizeof(*io));
     if (!io)
@@ -209,10 +223,10 @@ int leat__recordio_filter_create(leat__byte_filter **out, size_t limit)
     io->filter =
         (leat__byte_filter){filter_open,    filter_read,   filter_close,
                             filter_version, filter_cancel, filter_memory};
-    io->limit = limit;
-    io->payload.limit = limit;
+    io->limit = io->payload.limit = *limit;
     atomic_init(&io->payload_memory, 0);
-    leat__byte_stream_init(&io->stream, limit + LEAT__RECORDIO_HEADER, NULL);
+    leat__byte_stream_init(&io->stream, limit->bytes + LEAT__RECORDIO_HEADER,
+                           NULL);
     empty(io);
     *out = &io->filter;
     return LEAT_OK;

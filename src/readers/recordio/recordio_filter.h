@@ -5,6 +5,7 @@
 #ifndef LEAT_READERS_RECORDIO_FILTER_H
 #define LEAT_READERS_RECORDIO_FILTER_H
 
+#include "readers/record/record_limit.h"
 #include "readers/stream/byte_stream.h"
 
 /*
@@ -14,8 +15,9 @@
 #define LEAT__RECORDIO_BAD_CHECKSUM UINT32_C(0xfffffffe)
 #define LEAT__RECORDIO_BAD_DATA UINT32_C(0xfffffffd)
 
-/* Chunks have at most `limit` bytes, stored and decompressed. */
-int leat__recordio_filter_create(leat__byte_filter **out, size_t limit);
+/* The limit is a chunk's, stored and decompressed. */
+int leat__recordio_filter_create(leat__byte_filter **out,
+                                 const leat__record_limit *limit);
 void leat__recordio_filter_destroy(leat__byte_filter *filter);
 
 #endif

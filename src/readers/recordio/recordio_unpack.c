@@ -19,15 +19,15 @@ void leat__recordio_buffer_finish(leat__recordio_buffer *buffer)
 static int reserve(leat__recordio_buffer *out, size_t more)
 {
     size_t capacity = out->capacity ? out->capacity : (size_t)64 << 10;
-    if (more > out->limit || out->size > out->limit - more)
-        return leat_error(LEAT_ELIMIT,
-                          "its chunk has more than %zu bytes when it is "
-                          "decompressed: give another max_record= to read it",
-                          out->limit);
+    size_t limit = (size_t)out->limit.bytes;
+    if (more > limit || out->size > limit - more)
+        return leat__record_limit_refuse(&out->limit, LEAT_ELIMIT,
+                                         (uint64_t)out->size + more,
+                                         " or more when it is decompressed");
     if (out->bytes && out->size + more <= out->capacity)
         return LEAT_OK;
     while (capacity < out->size + more)
-        capacity = capacity < out->limit / 2 ? capacity * 2 : out->limit;
+        capacity = capacity < limit / 2 ? capacity * 2 : limit;
     unsigned char *bytes = leat__realloc(out->bytes, capacity);
     if (!bytes)
         return LEAT_ENOMEM;

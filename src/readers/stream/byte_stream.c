@@ -172,37 +172,47 @@ static int read_on(leat__byte_stream *stream, int64_t offset, void *out,
     return leat__byte_source_read(&stream->source, out, n, got);
 }
 
-/* Makes the window as large as it has to be for `want` bytes. */
-static int grow(leat__byte_stream *stream, size_t want)
-{
-    size_t size = stream->capacity;
-    if (size == 0)
-        size = stream->limit < WINDOW_MIN ? stream->limit : WINDOW_MIN;
-    if (stream->capacity >= want && stream->capacity > 0)
-        return LEAT_OK;
-    while (size < want)
-        size = size < stream->limit / 2 ? size * 2 : stream->limit;
-    unsigned char *window = leat__alloc(size + PACKET);
-    if (!window)
-        return leat__error_context(LEAT_ENOMEM, "%s: byte %lld",
-                                   stream->source.path,
-                                   (long long)stream->offset);
-    if (stream->left > 0)
-        memcpy(window, stream->next, stream->left);
-    leat__free(stream->window);
-    stream->window = window;
-    stream->next = window;
-    stream->capacity = size;
-    count_memory(stream);
-    return LEAT_OK;
-}
-
 /* Only what is left moves to the front. */
 static void move_to_front(leat__byte_stream *stream)
 {
     if (stream->left > 0 && stream->next != stream->window)
         memmove(stream->window, stream->next, stream->left);
     stream->next = stream->window;
+}
+
+/*
+ * The window's size for `want` bytes: doubled until they fit, and small again
+ * where an eighth would do, as after a long record.
+ */
+static size_t size_for(const leat__byte_stream *stream, size_t want)
+{
+    size_t size = stream->capacity;
+    bool is_small = size > WINDOW_MIN && want <= size / 8;
+    if (size == 0 || (is_small && stream->left <= size / 8))
+        size = stream->limit < WINDOW_MIN ? stream->limit : WINDOW_MIN;
+    while (size < want || size < stream->left)
+        size = size < stream->limit / 2 ? size * 2 : stream->limit;
+    return size;
+}
+
+/* What is left is at the window's front. */
+static int resize(leat__byte_stream *stream, size_t want)
+{
+    size_t size = size_for(stream, want);
+    if (size == stream->capacity)
+        return LEAT_OK;
+    unsigned char *window = leat__realloc(stream->window, size + PACKET);
+    if (!window && size < stream->capacity)
+        return LEAT_OK;
+    if (!window)
+        return leat__error_context(LEAT_ENOMEM, "%s: byte %lld",
+                                   stream->source.path,
+                                   (long long)stream->offset);
+    stream->window = window;
+    stream->next = window;
+    stream->capacity = size;
+    count_memory(stream);
+    return LEAT_OK;
 }
 
 int leat__byte_stream_fill(leat__byte_stream *stream, size_t want)
@@ -213,9 +223,11 @@ int leat__byte_stream_fill(leat__byte_stream *stream, size_t want)
                           "of %zu may have",
                           stream->source.path, (long long)stream->offset, want,
                           stream->limit);
-    int status = stream->ended ? LEAT_OK : grow(stream, want);
-    if (!status && !stream->ended)
+    int status = LEAT_OK;
+    if (!stream->ended) {
         move_to_front(stream);
+        status = resize(stream, want);
+    }
     while (!status && stream->left < want && !stream->ended) {
         size_t got = 0;
         status = read_on(stream, stream->offset + (int64_t)stream->left,
