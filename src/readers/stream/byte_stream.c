@@ -181,16 +181,15 @@ static void move_to_front(leat__byte_stream *stream)
 }
 
 /*
- * The window's size for `want` bytes: doubled until they fit, and small again
- * where an eighth would do, as after a long record.
+ * The window's size for `want` bytes, more than are left: doubled until they
+ * fit, and small again where an eighth would do, as after a long record.
  */
 static size_t size_for(const leat__byte_stream *stream, size_t want)
 {
     size_t size = stream->capacity;
-    bool is_small = size > WINDOW_MIN && want <= size / 8;
-    if (size == 0 || (is_small && stream->left <= size / 8))
+    if (size == 0 || (size > WINDOW_MIN && want <= size / 8))
         size = stream->limit < WINDOW_MIN ? stream->limit : WINDOW_MIN;
-    while (size < want || size < stream->left)
+    while (size < want)
         size = size < stream->limit / 2 ? size * 2 : stream->limit;
     return size;
 }
