@@ -127,7 +127,10 @@ START_TEST(files_of_a_directory_that_came_meanwhile_stay)
     ck_assert_int_eq(rename(directory, moved), 0);
     ck_assert_int_eq(mkdir(directory, 0777), 0);
     write_file("data.npy", of_another);
-    ck_assert_int_eq(dump_directory_set_aside(&dump), LEAT_EIO);
+    /* The look at the place may come before the exchange, or after it. */
+    if (_i)
+        ck_assert_int_eq(dump_directory_set_aside(&dump), LEAT_OK);
+    ck_assert_int_eq(dump_directory_check_place(&dump), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "replaced"));
     ck_assert_int_eq(dump_directory_restore(&dump, LEAT_EIO), LEAT_EIO);
     dump_directory_close(&dump, false);
@@ -149,6 +152,7 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_file_that_came_meanwhile_stays_beside_the_one_that_gave_way, 0,
         2);
-    tcase_add_test(tcase, files_of_a_directory_that_came_meanwhile_stay);
+    tcase_add_loop_test(tcase, files_of_a_directory_that_came_meanwhile_stay, 0,
+                        2);
     return suite_run(suite);
 }

@@ -32,14 +32,14 @@ static int draw_letters(char *out)
 }
 
 /* O_EXCL: an existing file of that name, or a dangling link, is not opened. */
-static int open_new(char *path, char *letters, mode_t mode)
+static int open_new(int directory, char *path, char *letters, mode_t mode)
 {
     int fd = -1;
     for (int i = 0; i < TRIES; i++) {
         if (draw_letters(letters))
             return -1;
-        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  mode);
+        fd = openat(directory, path,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd >= 0 || errno != EEXIST)
             break;
     }
@@ -48,21 +48,29 @@ static int open_new(char *path, char *letters, mode_t mode)
 
 int staged_file_create(struct staged_file *out, const char *target)
 {
-    size_t length = strlen(target) + strlen(MARK);
-    char *path = malloc(length + LETTERS + 1);
+    return staged_file_create_in(out, AT_FDCWD, target, target);
+}
+
+int staged_file_create_in(struct staged_file *out, int directory,
+                          const char *name, const char *target)
+{
+    size_t length = strlen(name) + strlen(MARK);
+    char *path = malloc(length + LETTERS + 1 + strlen(name) + 1);
     if (!path)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", target);
-    sprintf(path, "%s" MARK, target);
-    int fd = open_new(path, path + length, leat__file_first_mode(target));
+    char *letters = path + length;
+    char *copy = strcpy(letters + LETTERS + 1, name);
+    sprintf(path, "%s" MARK, name);
+    int fd = open_new(directory, path, letters, leat__file_first_mode(target));
     FILE *stream =
         fd < 0 || leat__file_keep_access(fd, target) ? NULL : fdopen(fd, "w+b");
     if (stream) {
-        *out = (struct staged_file){path, stream};
+        *out = (struct staged_file){directory, path, copy, stream};
         return LEAT_OK;
     }
     int status = leat__error_system(errno ? errno : EIO, "%s", target);
     if (fd >= 0) {
-        unlink(path);
+        unlinkat(directory, path, 0);
         close(fd);
     }
     free(path);
@@ -90,26 +98,35 @@ static int move(struct staged_file *file, const char *target, bool failed)
 
 int staged_file_publish(struct staged_file *file, const char *target)
 {
-    return move(file, target, rename(file->path, target));
+    int directory = file->directory;
+    return move(file, target,
+                renameat(directory, file->path, directory, file->name));
 }
 
-int staged_file_rename_new(const char *from, const char *target)
+int staged_file_set_aside(const struct staged_file *file)
+{
+    return renameat(file->directory, file->name, file->directory, file->path);
+}
+
+int staged_file_restore(const struct staged_file *file)
 {
     struct stat found;
-    if (!renameat2(AT_FDCWD, from, AT_FDCWD, target, RENAME_NOREPLACE))
+    int directory = file->directory;
+    if (!renameat2(directory, file->path, directory, file->name,
+                   RENAME_NOREPLACE))
         return 0;
     if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
         return -1;
     /* A file system without it. */
-    if (lstat(target, &found))
-        return rename(from, target);
+    if (fstatat(directory, file->name, &found, AT_SYMLINK_NOFOLLOW))
+        return renameat(directory, file->path, directory, file->name);
     errno = EEXIST;
     return -1;
 }
 
 int staged_file_publish_new(struct staged_file *file, const char *target)
 {
-    bool failed = staged_file_rename_new(file->path, target);
+    bool failed = staged_file_restore(file);
     if (failed && errno == EEXIST)
         return leat_error(LEAT_EINVAL,
                           "%s: somebody else has made it meanwhile; it was not "
@@ -123,7 +140,7 @@ void staged_file_discard(struct staged_file *file)
     if (file->stream)
         fclose(file->stream);
     if (file->path)
-        unlink(file->path);
+        unlinkat(file->directory, file->path, 0);
     free(file->path);
     *file = (struct staged_file){0};
 }

@@ -14,12 +14,19 @@
 
 /* A zeroed one is no file. */
 struct staged_file {
+    int directory; /* in which relative paths begin; borrowed */
     char *path;
-    FILE *stream; /* to be written and read; NULL: closed */
+    const char *name; /* the target's path, in the same memory */
+    FILE *stream;     /* to be written and read; NULL: closed */
 };
 
 /* Creates it. Errors: LEAT_EIO, naming the target; LEAT_ENOMEM. */
 int staged_file_create(struct staged_file *out, const char *target);
+
+/* The same for `name` in an open directory, which stays the one in which it is
+ * published, whatever its path leads to by then. Errors name `target`. */
+int staged_file_create_in(struct staged_file *out, int directory,
+                          const char *name, const char *target);
 
 /* Closes the stream. Errors: LEAT_EIO where something was not written. */
 int staged_file_close(struct staged_file *file, const char *target);
@@ -31,8 +38,10 @@ int staged_file_publish(struct staged_file *file, const char *target);
  * there; LEAT_EIO; it then stays. */
 int staged_file_publish_new(struct staged_file *file, const char *target);
 
-/* As rename, but replaces nothing: errno is then EEXIST. */
-int staged_file_rename_new(const char *from, const char *target);
+/* The target gets the place and the name of a closed one, and its own name back
+ * where that is free. 0, or -1: errno. */
+int staged_file_set_aside(const struct staged_file *file);
+int staged_file_restore(const struct staged_file *file);
 
 /* Removes an unpublished file. Takes a zeroed one. */
 void staged_file_discard(struct staged_file *file);

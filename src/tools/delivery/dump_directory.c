@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tools/cli/staged_file.h"
 #include "tools/delivery/directory.h"
 
 #include <leat/ext/reader.h>
@@ -20,11 +19,6 @@
 
 const char dump_start[DUMP_START_BYTES + 1] =
     "\x93NUMPY\x01\x00\xf6\x00{'descr': '";
-
-struct dump_aside {
-    char *path; /* its own */
-    struct staged_file file;
-};
 
 /* The last name found of each kind. */
 struct entries {
@@ -216,16 +210,16 @@ int dump_directory_check(const struct dump_directory *directory,
 }
 
 /* Room for one more, zeroed. */
-static struct dump_aside *add_aside(struct dump_directory *directory)
+static struct staged_file *add_aside(struct dump_directory *directory)
 {
     size_t n = directory->asides;
-    struct dump_aside *grown =
+    struct staged_file *grown =
         realloc(directory->aside, (n + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
     directory->aside = grown;
     directory->asides = n + 1;
-    grown[n] = (struct dump_aside){0};
+    grown[n] = (struct staged_file){0};
     return &grown[n];
 }
 
@@ -238,23 +232,22 @@ static int set_aside(struct dump_directory *directory, const char *name,
     int status = find_dump_file(directory, name, &is_earlier);
     if (status || !is_earlier)
         return status;
-    struct dump_aside *one = add_aside(directory);
-    if (one && asprintf(&one->path, "%s/%s", directory->path, name) < 0)
-        one->path = NULL;
-    if (!one || !one->path)
+    struct staged_file *one = add_aside(directory);
+    char *path;
+    if (!one || asprintf(&path, "%s/%s", directory->path, name) < 0)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
-    status = staged_file_create(&one->file, one->path);
+    status = staged_file_create_in(one, directory->fd, name, path);
     if (!status)
-        status = staged_file_close(&one->file, one->path);
-    if (!status && rename(one->path, one->file.path))
-        status = system_error(one->path);
+        status = staged_file_close(one, path);
+    if (!status && staged_file_set_aside(one))
+        status = system_error(path);
     if (status)
-        staged_file_discard(&one->file);
+        staged_file_discard(one);
+    free(path);
     return status;
 }
 
-/* Files get their names by the path, which may lead to others by now. */
-static int check_in_place(const struct dump_directory *directory)
+int dump_directory_check_place(const struct dump_directory *directory)
 {
     struct stat own, found;
     if (!fstat(directory->fd, &own) && !stat(directory->path, &found) &&
@@ -268,32 +261,29 @@ static int check_in_place(const struct dump_directory *directory)
 
 int dump_directory_set_aside(struct dump_directory *directory)
 {
-    int status = check_in_place(directory);
-    return !status && directory->force
-               ? visit_entries(directory, set_aside, NULL)
-               : status;
+    return directory->force ? visit_entries(directory, set_aside, NULL)
+                            : LEAT_OK;
 }
 
 int dump_directory_restore(struct dump_directory *directory, int status)
 {
     for (size_t i = 0; i < directory->asides; i++) {
-        struct dump_aside *one = &directory->aside[i];
-        if (one->file.path && staged_file_rename_new(one->file.path, one->path))
-            leat__error_context(status, "%s is now %s, rename it", one->path,
-                                one->file.path);
+        struct staged_file *one = &directory->aside[i];
+        const char *path = directory->path;
+        if (one->path && staged_file_restore(one))
+            leat__error_context(status, "%s/%s is now %s/%s, rename it", path,
+                                one->name, path, one->path);
         /* Nothing of it is left to be removed. */
-        free(one->file.path);
-        one->file.path = NULL;
+        free(one->path);
+        one->path = NULL;
     }
     return status;
 }
 
 void dump_directory_close(struct dump_directory *directory, bool keep)
 {
-    for (size_t i = 0; i < directory->asides; i++) {
-        staged_file_discard(&directory->aside[i].file);
-        free(directory->aside[i].path);
-    }
+    for (size_t i = 0; i < directory->asides; i++)
+        staged_file_discard(&directory->aside[i]);
     free(directory->aside);
     /* Not before: they may be all that there is of an earlier dump. Only one
        process has the lock. */

@@ -5,19 +5,18 @@
 #ifndef LEAT_TOOLS_DELIVERY_DUMP_DIRECTORY_H
 #define LEAT_TOOLS_DELIVERY_DUMP_DIRECTORY_H
 
+#include "tools/cli/staged_file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-/* A file of an earlier dump under a temporary name. */
-struct dump_aside;
 
 struct dump_directory {
     const char *path; /* borrowed */
     int fd;           /* holds the lock on it; -1: none */
     bool is_made;     /* it, but for the first `kept` letters of the path */
     size_t kept;
-    bool force; /* an earlier dump gives way */
-    struct dump_aside *aside;
+    bool force;                /* an earlier dump gives way */
+    struct staged_file *aside; /* of an earlier dump, by temporary names */
     size_t asides;
 };
 
@@ -47,10 +46,12 @@ int dump_directory_check(const struct dump_directory *directory,
 /*
  * Gives the files of an earlier dump temporary names, since files of two dumps
  * must never be taken for one. Without `force` there was none, and what has
- * come since stays. Errors: LEAT_EIO, also where the path leads to another
- * directory by now, and LEAT_ENOMEM; some then have these names.
+ * come since stays. Errors: LEAT_EIO, LEAT_ENOMEM; some then have these names.
  */
 int dump_directory_set_aside(struct dump_directory *directory);
+
+/* Whether the path leads to the directory still. Errors: LEAT_EIO. */
+int dump_directory_check_place(const struct dump_directory *directory);
 
 /*
  * Gives these files their names back, after an error; nothing that has come

@@ -1,6 +1,5 @@
 #include "tools/delivery/dump_writer.h"
 
-#include "tools/cli/staged_file.h"
 #include "tools/delivery/dump_directory.h"
 #include "tools/delivery/npy_header.h"
 
@@ -115,6 +114,13 @@ const char *dump_writer_path(struct dump_writer *writer, int i, int64_t file)
     return writer->path;
 }
 
+/* What a path has after the directory's. */
+static const char *name_in(const struct dump_directory *directory,
+                           const char *path)
+{
+    return path + strlen(directory->path) + 1;
+}
+
 /* Writes the header of so many batches of that shape. */
 static int write_header(FILE *stream, const struct npy_header *shape,
                         int64_t batches)
@@ -145,7 +151,9 @@ static int create_file(struct dump_writer *writer, int i,
     if (!grown)
         return out_of_memory(writer);
     array->file = grown;
-    int status = staged_file_create(&grown[array->files], path);
+    int status =
+        staged_file_create_in(&grown[array->files], writer->directory.fd,
+                              name_in(&writer->directory, path), path);
     if (status)
         return status;
     errno = 0;
@@ -251,22 +259,29 @@ static int publish_array(struct dump_writer *writer, int i)
 
 int dump_writer_publish(struct dump_writer *writer)
 {
-    int status = LEAT_OK;
+    int status = dump_directory_check_place(&writer->directory);
     for (int i = 0; !status && i < writer->arrays; i++)
         status = finish(writer, i);
     if (!status)
         status = dump_directory_set_aside(&writer->directory);
     for (int i = 0; !status && i < writer->arrays; i++)
         status = publish_array(writer, i);
+    if (!status)
+        status = dump_directory_check_place(&writer->directory);
     writer->is_published = !status;
     return status ? dump_writer_unpublish(writer, status) : LEAT_OK;
 }
 
 int dump_writer_unpublish(struct dump_writer *writer, int status)
 {
-    for (int i = 0; i < writer->arrays; i++)
-        while (writer->array[i].published > 0)
-            unlink(dump_writer_path(writer, i, --writer->array[i].published));
+    const struct dump_directory *directory = &writer->directory;
+    for (int i = 0; i < writer->arrays; i++) {
+        while (writer->array[i].published > 0) {
+            int64_t last = --writer->array[i].published;
+            const char *path = dump_writer_path(writer, i, last);
+            unlinkat(directory->fd, name_in(directory, path), 0);
+        }
+    }
     writer->is_published = false;
     return dump_directory_restore(&writer->directory, status);
 }
