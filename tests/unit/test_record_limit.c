@@ -11,7 +11,7 @@
 
 /* Records, of which one is longer than all the others. */
 enum {
-    RECORDS = 8000,
+    RECORDS = 11000,
     LONG_ONE = 100,
     SHORT_BYTES = 250,
     LONG_BYTES = 1 << 20,

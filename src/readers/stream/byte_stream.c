@@ -9,6 +9,10 @@
 /* The window at first; more than one read of a pipe gives. */
 #define WINDOW_MIN ((size_t)128 << 10)
 
+/* Fills in a row for which an eighth of a larger window would do, after which
+ * it is made small again: not so soon that records of mixed sizes resize it. */
+#define SMALL_FILLS 16
+
 /* From here on bytes are read to their place, without the window. */
 #define DIRECT_MIN ((size_t)16 << 10)
 
@@ -182,12 +186,14 @@ static void move_to_front(leat__byte_stream *stream)
 
 /*
  * The window's size for `want` bytes, more than are left: doubled until they
- * fit, and small again where an eighth would do, as after a long record.
+ * fit, and some time after a long record small again.
  */
-static size_t size_for(const leat__byte_stream *stream, size_t want)
+static size_t size_for(leat__byte_stream *stream, size_t want)
 {
     size_t size = stream->capacity;
-    if (size == 0 || (size > WINDOW_MIN && want <= size / 8))
+    bool is_large = size > WINDOW_MIN && want <= size / 8;
+    stream->small_fills = is_large ? stream->small_fills + 1 : 0;
+    if (size == 0 || stream->small_fills == SMALL_FILLS)
         size = stream->limit < WINDOW_MIN ? stream->limit : WINDOW_MIN;
     while (size < want)
         size = size < stream->limit / 2 ? size * 2 : stream->limit;
@@ -223,15 +229,19 @@ int leat__byte_stream_fill(leat__byte_stream *stream, size_t want)
                           stream->source.path, (long long)stream->offset, want,
                           stream->limit);
     int status = LEAT_OK;
+    /* No more than that ahead, whatever room a long record has left. */
+    size_t room = want + WINDOW_MIN;
     if (!stream->ended) {
         move_to_front(stream);
         status = resize(stream, want);
     }
+    if (room > stream->capacity)
+        room = stream->capacity;
     while (!status && stream->left < want && !stream->ended) {
         size_t got = 0;
         status = read_on(stream, stream->offset + (int64_t)stream->left,
                          stream->window + stream->left,
-                         stream->capacity + PACKET - stream->left, &got);
+                         room + PACKET - stream->left, &got);
         stream->left += got;
         stream->ended = !status && got == 0;
     }

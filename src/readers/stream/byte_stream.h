@@ -58,6 +58,7 @@ typedef struct leat__byte_stream {
     unsigned char *window;
     size_t capacity; /* of the window now */
     size_t limit;    /* and at most */
+    int small_fills; /* in a row, that need little of the window */
     leat__compression compression;
     bool knows_compression;          /* it is no longer AUTO */
     struct leat__inflater *inflater; /* NULL: none was needed yet */
