@@ -1,4 +1,5 @@
 /* drop_behind: which files below it are told, and that all else passes it. */
+#include "readers/mapped_file.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -8,6 +9,8 @@
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CALLS = 8 };
@@ -117,6 +120,34 @@ START_TEST(a_file_with_its_own_argument_keeps_it)
 }
 END_TEST
 
+/* Its writer would take the one who drops pages for a reader. */
+START_TEST(a_pipe_in_the_place_of_a_file_is_not_opened)
+{
+    char path[64], event[sizeof(struct inotify_event) + 256];
+    leat__mapped_file map;
+    struct stat about;
+    snprintf(path, sizeof(path), "/tmp/leat-drop-%d", (int)getpid());
+    FILE *out = fopen(path, "wb");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(fseek(out, 1 << 20, SEEK_SET), 0);
+    ck_assert_int_eq(fputc('a', out), 'a');
+    fclose(out);
+    ck_assert_int_eq(leat__mapped_file_open(&map, path, 0, &about), LEAT_OK);
+    ck_assert_int_eq(map.fd, -1);
+    remove(path);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    ck_assert_int_ge(events, 0);
+    ck_assert_int_ge(inotify_add_watch(events, path, IN_OPEN), 0);
+    leat__span span = {0, map.size};
+    leat__mapped_file_drop(&map, &span, 1);
+    ck_assert_int_eq(read(events, event, sizeof(event)), -1);
+    close(events);
+    leat__mapped_file_close(&map);
+    remove(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("drop_behind");
@@ -125,5 +156,6 @@ int main(void)
     tcase_add_test(tcase, files_at_any_depth_are_told);
     tcase_add_test(tcase, its_neighbors_are_not_told);
     tcase_add_test(tcase, a_file_with_its_own_argument_keeps_it);
+    tcase_add_test(tcase, a_pipe_in_the_place_of_a_file_is_not_opened);
     return suite_run(suite);
 }
