@@ -368,6 +368,14 @@ int rename(const char *from, const char *to)
     return fails(FAULT_NAME) ? -1 : REAL(rename)(from, to);
 }
 
+int renameat(int from_directory, const char *from, int to_directory,
+             const char *to)
+{
+    if (fails(FAULT_NAME))
+        return -1;
+    return REAL(renameat)(from_directory, from, to_directory, to);
+}
+
 int linkat(int from_directory, const char *from, int to_directory,
            const char *to, int flags)
 {

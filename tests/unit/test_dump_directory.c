@@ -1,10 +1,14 @@
 /* The files of an earlier dump that give way, and get their names back. */
 #include "support/suite.h"
 #include "tools/delivery/dump_directory.h"
+#include "tools/delivery/dump_writer.h"
 
+#include <leat/blob.h>
+#include <leat/device.h>
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +22,21 @@ static char directory[] = "/tmp/leat_dump_XXXXXX";
 /* Whether the file system knows the flags of renameat2. */
 static bool is_plain;
 
+/* Renames that replace nothing until the directory is replaced after one; 0:
+ * never. */
+static int until_replaced;
+
+static void replace_directory(void);
+
 int renameat2(int from, const char *old, int to, const char *target,
               unsigned flags)
 {
-    if (!is_plain || !flags)
-        return (int)syscall(SYS_renameat2, from, old, to, target, flags);
+    if (!is_plain || !flags) {
+        int result = (int)syscall(SYS_renameat2, from, old, to, target, flags);
+        if (until_replaced > 0 && --until_replaced == 0)
+            replace_directory();
+        return result;
+    }
     errno = EINVAL;
     return -1;
 }
@@ -68,6 +82,59 @@ static bool begins_so(const char *path, const char *start)
     size_t n = fread(found, 1, sizeof(found), file);
     fclose(file);
     return n == sizeof(found) && !memcmp(found, start, n);
+}
+
+/* Moves the directory away, for one of another program's. */
+static void replace_directory(void)
+{
+    char moved[128];
+    snprintf(moved, sizeof(moved), "%s.moved", directory);
+    ck_assert_int_eq(rename(directory, moved), 0);
+    ck_assert_int_eq(mkdir(directory, 0777), 0);
+    write_file("data.0000.npy", of_another);
+    write_file("data.0001.npy", of_another);
+}
+
+/* Removes what came, and moves the directory back. */
+static void put_back(void)
+{
+    char command[300];
+    snprintf(command, sizeof(command), "rm -r %s && mv %s.moved %s", directory,
+             directory, directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static int count_files(void)
+{
+    int n = 0;
+    DIR *entries = opendir(directory);
+    ck_assert_ptr_nonnull(entries);
+    while (readdir(entries))
+        n++;
+    closedir(entries);
+    return n - 2;
+}
+
+/* Two batches, a file for each, beside an earlier dump of one. */
+static int publish_two_batches(void)
+{
+    const int64_t shape[] = {1};
+    struct dump_writer *writer = NULL;
+    leat_device *device = NULL;
+    leat_blob *blob = NULL;
+    write_file("data.0000.npy", dump_start);
+    ck_assert_int_eq(leat_device_find(&device, "cpu"), LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&blob, device), LEAT_OK);
+    ck_assert_int_eq(leat_blob_reshape(blob, LEAT_UINT8, 1, shape), LEAT_OK);
+    memset(leat_blob_mutable_cpu_data(blob), 1, 1);
+    ck_assert_int_eq(dump_writer_open(&writer, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_writer_add(writer, 0, "data", true), LEAT_OK);
+    ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
+    ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
+    int status = dump_writer_publish(writer);
+    dump_writer_close(writer);
+    leat_blob_destroy(blob);
+    return status;
 }
 
 static void set_aside(struct dump_directory *dump)
@@ -142,6 +209,24 @@ START_TEST(files_of_a_directory_that_came_meanwhile_stay)
 }
 END_TEST
 
+/* As where a dump of many files is moved: after the first, and the last. */
+START_TEST(a_directory_that_comes_while_files_get_names_keeps_its_own)
+{
+    struct stat earlier;
+    is_plain = false;
+    until_replaced = _i;
+    ck_assert_int_eq(publish_two_batches(), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "replaced"));
+    ck_assert(begins_so(in("data.0000.npy"), of_another));
+    ck_assert(begins_so(in("data.0001.npy"), of_another));
+    ck_assert_int_eq(count_files(), 2);
+    put_back();
+    ck_assert_int_eq(stat(in("data.0000.npy"), &earlier), 0);
+    ck_assert_int_eq(earlier.st_size, DUMP_START_BYTES);
+    ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("dump_directory");
@@ -154,5 +239,8 @@ int main(void)
         2);
     tcase_add_loop_test(tcase, files_of_a_directory_that_came_meanwhile_stay, 0,
                         2);
+    tcase_add_loop_test(
+        tcase, a_directory_that_comes_while_files_get_names_keeps_its_own, 1,
+        3);
     return suite_run(suite);
 }
