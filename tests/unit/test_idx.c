@@ -191,42 +191,6 @@ START_TEST(a_mark_is_of_a_record_where_it_begins)
 }
 END_TEST
 
-/* As where the first thing of a layer is a restore. */
-START_TEST(a_mark_of_the_end_leaves_the_fields_as_they_are)
-{
-    unsigned char bytes[64];
-    leat_pipeline *pipeline;
-    leat_sample samples[5];
-    leat_reader *reader;
-    const leat_field_spec *spec;
-    leat_token mark;
-    int n = 0;
-    write_pair();
-    leat_token_init(&mark);
-    reader = read_samples("idx:images.gz", samples, 5);
-    ck_assert_int_eq(leat_reader_next(reader, &samples[0]), LEAT_END);
-    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
-    drop_samples(reader, samples, 5);
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "idx:images.gz"), LEAT_OK);
-    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
-    ck_assert_int_eq(n, 1);
-    ck_assert_int_eq(spec[0].ndim, 3);
-    leat_sample_init(&samples[0]);
-    ck_assert_int_eq(leat_reader_next(reader, &samples[0]), LEAT_END);
-    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_reader_next(reader, &samples[0]), LEAT_OK);
-    size_t size = make_images(bytes);
-    ck_assert_mem_eq(samples[0].field[0].data, bytes + size - 30, 6);
-    drop_samples(reader, samples, 1);
-    leat_token_finish(&mark);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
 START_TEST(several_files_have_several_of_labels)
 {
     unsigned char bytes[64];
@@ -494,7 +458,6 @@ int main(void)
     tcase_add_test(tests, images_come_as_they_are);
     tcase_add_test(tests, labels_go_with_their_images);
     tcase_add_test(tests, a_mark_is_of_a_record_where_it_begins);
-    tcase_add_test(tests, a_mark_of_the_end_leaves_the_fields_as_they_are);
     tcase_add_test(tests, several_files_have_several_of_labels);
     tcase_add_test(tests, all_types_are_read_in_the_machines_order);
     tcase_add_test(tests, labels_may_have_any_type_of_whole_numbers);

@@ -181,9 +181,8 @@ static int record_stream_fields(leat_reader *reader,
 {
     leat__stream_cursor *cursor = &stream_of(reader)->cursor;
     const leat__record_format *format = cursor->format;
-    /* A mark may have put it at the end, where no file is open. */
-    if (format->nspec == 0 && !cursor->is_open) {
-        int status = leat__stream_cursor_look(cursor);
+    if (format->nspec == 0 && !cursor->is_open && cursor->file == 0) {
+        int status = leat__stream_cursor_begin(cursor);
         if (status)
             return status;
     }

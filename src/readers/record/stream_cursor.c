@@ -137,19 +137,6 @@ int leat__stream_cursor_begin(leat__stream_cursor *cursor)
     return LEAT_OK;
 }
 
-int leat__stream_cursor_look(leat__stream_cursor *cursor)
-{
-    int file = cursor->file;
-    cursor->file = 0;
-    int status = leat__stream_cursor_begin(cursor);
-    if (file == 0)
-        return status;
-    leat__byte_stream_close(&cursor->stream);
-    cursor->is_open = false;
-    cursor->file = file;
-    return status;
-}
-
 static void leave_file(leat__stream_cursor *cursor)
 {
     leat__byte_stream_close(&cursor->stream);

@@ -60,9 +60,6 @@ int leat__stream_cursor_check(const leat__stream_cursor *cursor, int file);
 /* Opens the current file and looks at its beginning. */
 int leat__stream_cursor_begin(leat__stream_cursor *cursor);
 
-/* Looks at the first file's beginning, and stays where it is. */
-int leat__stream_cursor_look(leat__stream_cursor *cursor);
-
 /* Has spans from `at` on, where `n` more are wanted, or an error; LEAT_END
  * after the last file. */
 int leat__stream_cursor_find(leat__stream_cursor *cursor, int n);
