@@ -191,6 +191,45 @@ START_TEST(a_mark_is_of_a_record_where_it_begins)
 }
 END_TEST
 
+/* By a mark of the end nothing is read, yet a batch above has to know what its
+ * samples are. */
+START_TEST(a_new_reader_at_the_end_has_its_fields)
+{
+    static const char *const texts[] = {"idx:images.gz,labels",
+                                        "idx:@list,@labels_list",
+                                        "idx:images.gz,labels | batch:4"};
+    write_pair();
+    record_sequence_write("list", "images\nimages.gz\n", 17);
+    record_sequence_write("labels_list", "labels\nlabels\n", 14);
+    for (int i = 0; i < LENGTH(texts); i++) {
+        static const int count[] = {5, 10, 2};
+        leat_sample samples[10];
+        leat_token mark;
+        const leat_field_spec *spec;
+        int n;
+        leat_token_init(&mark);
+        leat_reader *ended = read_samples(texts[i], samples, count[i]);
+        drop_samples(NULL, samples, count[i]);
+        leat_sample_init(&samples[0]);
+        ck_assert_int_eq(leat_reader_next(ended, &samples[0]), LEAT_END);
+        ck_assert_int_eq(leat_reader_mark(ended, &mark), LEAT_OK);
+        drop_samples(ended, samples, 1);
+        leat_reader *reader = read_samples(texts[i], samples, 0);
+        const leat_position end = {0, count[i]};
+        ck_assert_int_eq(leat_reader_seek(reader, end, &mark), LEAT_OK);
+        ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
+        ck_assert_int_eq(n, 2);
+        const leat_position first = {0, 0};
+        ck_assert_int_eq(leat_reader_seek(reader, first, NULL), LEAT_OK);
+        leat_sample_init(&samples[0]);
+        ck_assert_int_eq(leat_reader_next(reader, &samples[0]), LEAT_OK);
+        ck_assert_int_eq(samples[0].nfields, 2);
+        drop_samples(reader, samples, 1);
+        leat_token_finish(&mark);
+    }
+}
+END_TEST
+
 START_TEST(several_files_have_several_of_labels)
 {
     unsigned char bytes[64];
@@ -458,6 +497,7 @@ int main(void)
     tcase_add_test(tests, images_come_as_they_are);
     tcase_add_test(tests, labels_go_with_their_images);
     tcase_add_test(tests, a_mark_is_of_a_record_where_it_begins);
+    tcase_add_test(tests, a_new_reader_at_the_end_has_its_fields);
     tcase_add_test(tests, several_files_have_several_of_labels);
     tcase_add_test(tests, all_types_are_read_in_the_machines_order);
     tcase_add_test(tests, labels_may_have_any_type_of_whole_numbers);

@@ -1,6 +1,7 @@
 /* A layer and the readers that it opens: what they are given, and what of them
  * a resume token holds. */
 #include "support/layer_fixture.h"
+#include "support/record_sequence.h"
 #include "support/suite.h"
 
 #include <leat/ext/reader.h>
@@ -356,6 +357,48 @@ START_TEST(what_came_through_a_pipe_is_not_resumed)
 }
 END_TEST
 
+/* The last batch is a short one, so that no count says where the epoch ends.
+ * What the samples are is in the file, of which nothing is left to read. */
+START_TEST(a_stream_of_batches_resumes_where_an_epoch_ends)
+{
+    static const unsigned char images[16 + 5 * 6] = {0, 0, 8, 3, 0, 0, 0, 5,
+                                                     0, 0, 0, 2, 0, 0, 0, 3};
+    const leat_data_layer_options plain = {
+        .size = sizeof(plain), .batch_size = 1, .top_type = LEAT_UINT8};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer[2];
+    leat_token token;
+    record_sequence_begin();
+    record_sequence_pack("images.gz", images, sizeof(images), 0);
+    ck_assert_int_eq(
+        leat_pipeline_parse(&pipeline, "idx:images.gz | batch:4 | unbatch"),
+        LEAT_OK);
+    leat_token_init(&token);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_data_layer_create(&layer[i], pipeline, &plain),
+                         LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_setup(layer[i], NULL, 0), LEAT_OK);
+    }
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(leat_data_layer_forward(layer[0], NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(layer[0], &token), LEAT_OK);
+    ck_assert_msg(!leat_data_layer_restore(layer[1], &token), "%s",
+                  leat_last_error());
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer[i], NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(layer[i]);
+        ck_assert_int_eq(batch->from[0].epoch, 1);
+        ck_assert_int_eq(batch->from[0].position, 0);
+        leat_data_layer_destroy(layer[i]);
+    }
+    leat_token_finish(&token);
+    leat_pipeline_unref(pipeline);
+    record_sequence_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_readers");
@@ -368,5 +411,6 @@ int main(void)
     tcase_add_test(tcase, a_seed_is_drawn_for_readers_that_choose);
     tcase_add_test(tcase, ranks_choose_by_one_seed);
     tcase_add_test(tcase, what_came_through_a_pipe_is_not_resumed);
+    tcase_add_test(tcase, a_stream_of_batches_resumes_where_an_epoch_ends);
     return suite_run(suite);
 }

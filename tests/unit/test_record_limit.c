@@ -74,13 +74,13 @@ static void add_record(int format, uint32_t size)
     }
 }
 
-static void write_records(int format)
+static void write_records(int format, int long_one)
 {
     int n = format == 3 ? RECORDS / 20 : RECORDS;
     memset(record, 'r', sizeof(record));
     content.size = 0;
     for (int i = 0; i < n; i++)
-        add_record(format, i == LONG_ONE ? LONG_BYTES : SHORT_BYTES);
+        add_record(format, i == long_one ? LONG_BYTES : SHORT_BYTES);
     if (format == 3)
         record_sequence_write("file", content.bytes, content.size);
     else
@@ -118,7 +118,7 @@ START_TEST(a_record_longer_than_max_memory_is_an_error_that_says_so)
 {
     leat_reader *reader;
     int status;
-    write_records(_i);
+    write_records(_i, LONG_ONE);
     open_file(_i, "", 1 << 19, &reader);
     ck_assert_int_eq(read_up_to(reader, &status), LONG_ONE);
     ck_assert_int_eq(status, LEAT_ELIMIT);
@@ -128,11 +128,27 @@ START_TEST(a_record_longer_than_max_memory_is_an_error_that_says_so)
 }
 END_TEST
 
+START_TEST(a_first_record_that_is_too_long_is_so_again)
+{
+    static const leat_position first = {0, 0};
+    leat_reader *reader;
+    int status;
+    write_records(_i, 0);
+    open_file(_i, "", 1 << 19, &reader);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(read_up_to(reader, &status), 0);
+        ck_assert_msg(status == LEAT_ELIMIT, "%s", leat_last_error());
+        ck_assert_int_eq(leat_reader_seek(reader, first, NULL), LEAT_OK);
+    }
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(a_record_longer_than_max_record_is_an_error_that_says_so)
 {
     leat_reader *reader;
     int status;
-    write_records(_i);
+    write_records(_i, LONG_ONE);
     open_file(_i, ",max_record=512K", 1 << 20, &reader);
     ck_assert_int_eq(read_up_to(reader, &status), LONG_ONE);
     ck_assert_int_eq(status, formats[_i].bad_status);
@@ -146,7 +162,7 @@ START_TEST(a_rare_long_record_leaves_no_memory)
     leat_reader *reader;
     leat_reader_stats stats[LEAT_MAX_READER_STATS];
     int status;
-    write_records(_i);
+    write_records(_i, LONG_ONE);
     open_file(_i, "", 0, &reader);
     int n = read_up_to(reader, &status);
     ck_assert_int_eq(status, LEAT_END);
@@ -168,6 +184,8 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(
         tcase, a_record_longer_than_max_memory_is_an_error_that_says_so, 0, n);
+    tcase_add_loop_test(tcase, a_first_record_that_is_too_long_is_so_again, 0,
+                        n);
     tcase_add_loop_test(
         tcase, a_record_longer_than_max_record_is_an_error_that_says_so, 0, n);
     tcase_add_loop_test(tcase, a_rare_long_record_leaves_no_memory, 0, n);

@@ -304,10 +304,12 @@ static int seek(leat__stream_cursor *cursor, const stream_mark *mark)
     int status = leat__stream_cursor_rewind(cursor);
     if (status)
         return status;
-    /* What a pipe has is read to its end, others are not opened. */
+    /* What a pipe has is read to its end, others are not opened, but for the
+       first where the fields are not known without. */
     while (!status && cursor->file < mark->file) {
         int64_t skipped;
-        if (!cursor->rereads && !cursor->is_open)
+        bool must_open = !cursor->rereads || cursor->format->nspec == 0;
+        if (must_open && !cursor->is_open)
             status = leat__stream_cursor_begin(cursor);
         if (!status && !cursor->rereads)
             status =

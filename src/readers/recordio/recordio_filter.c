@@ -138,8 +138,10 @@ static int unpack_chunk(recordio_filter *io,
                                            header->stored, &io->payload);
         atomic_store_explicit(&io->payload_memory, io->payload.capacity,
                               memory_order_relaxed);
-        if (status && status != LEAT_EFORMAT)
+        if (status && status != LEAT_EFORMAT) {
+            empty(io); /* the next read is of this chunk again */
             return bad_chunk(io, status);
+        }
         if (status) {
             compressor = LEAT__RECORDIO_BAD_DATA;
             io->payload.size = 0;
