@@ -9,10 +9,11 @@
  * caller of take; callers of take are serialised by the prefetcher's claim
  * lock. Where the reader can report whether storage blocks, and the options
  * leave the choice to it, the source changes hands between two chunks: its
- * owner probes the storage every `probe_every`, and where an epoch begins, and
- * gives it away by storing `is_threaded`. The thread does so after its last
- * push, so a taker that sees the store and then finds the full queue empty has
- * had all that was filled. A taker calls the thread back by `turn`.
+ * owner probes the storage every `probe_every`, and where an epoch begins, but
+ * no more often than its probes' cost allows, and gives it away by storing
+ * `is_threaded`. The thread does so after its last push, so a taker that sees
+ * the store and then finds the full queue empty has had all that was filled. A
+ * taker calls the thread back by `turn`.
  *
  * `input` counts the events that wake a taker that found no chunk: a push, or
  * the source changing hands. The queues and `input` have their own locks, under
@@ -31,6 +32,10 @@
 #include "pipeline/pipeline.h"
 
 #include <stdbool.h>
+
+/* A probe of many inputs takes long: at most one part of the time in so many
+ * is for probes. */
+enum { PROBE_PART = 50 };
 
 struct leat__data_reader {
     leat__data_reader_options options;
@@ -52,6 +57,7 @@ struct leat__data_reader {
     leat__chunk_source source;
     int64_t probed_at; /* the clock at the owner's last probe, */
     int64_t probed_epoch;
+    int64_t probe_cost; /* nanoseconds */
 
     /* Of takers. */
     bool drained; /* the full queue is empty and stays so */
@@ -109,6 +115,16 @@ static bool has_thread(const leat__data_reader *data_reader)
     return data_reader->options.threaded || data_reader->adapts;
 }
 
+/* Whether the reader may block, as it says now. */
+static bool probe(leat__data_reader *data_reader)
+{
+    int64_t begin = leat__clock_now();
+    bool blocks = leat_reader_may_block(data_reader->reader);
+    data_reader->probed_at = leat__clock_now();
+    data_reader->probe_cost = data_reader->probed_at - begin;
+    return blocks;
+}
+
 /* Who fills first, and whether that may change. */
 static void settle_owner(leat__data_reader *data_reader)
 {
@@ -116,13 +132,11 @@ static void settle_owner(leat__data_reader *data_reader)
                           !data_reader->options.threaded &&
                           leat__reader_can_probe(data_reader->reader);
     bool threaded = data_reader->options.threaded ||
-                    (data_reader->options.probes &&
-                     leat_reader_may_block(data_reader->reader));
+                    (data_reader->options.probes && probe(data_reader));
     if (!data_reader->adapts)
         data_reader->options.threaded = threaded;
     atomic_store(&data_reader->is_threaded, threaded);
     data_reader->drained = !threaded;
-    data_reader->probed_at = leat__clock_now();
 }
 
 int leat__data_reader_create(leat__data_reader **out,
@@ -238,6 +252,8 @@ static bool await_turn(leat__data_reader *data_reader)
 static bool is_probe_due(const leat__data_reader *data_reader, int64_t now)
 {
     int64_t since = now - data_reader->probed_at;
+    if (since / PROBE_PART < data_reader->probe_cost)
+        return false;
     return since >= data_reader->options.probe_every ||
            (data_reader->source.sampler.epoch != data_reader->probed_epoch &&
             since >= data_reader->options.probe_pause);
@@ -249,11 +265,9 @@ static bool is_other_turn(leat__data_reader *data_reader, int64_t now)
     if (!data_reader->adapts || data_reader->source.stuck ||
         !is_probe_due(data_reader, now))
         return false;
-    data_reader->probed_at = now;
     data_reader->probed_epoch = data_reader->source.sampler.epoch;
-    return leat_reader_may_block(data_reader->reader) !=
-           atomic_load_explicit(&data_reader->is_threaded,
-                                memory_order_relaxed);
+    return probe(data_reader) != atomic_load_explicit(&data_reader->is_threaded,
+                                                      memory_order_relaxed);
 }
 
 /* From now on takers fill: nothing of the source is the thread's any more. */

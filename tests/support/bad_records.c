@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PIXELS (BAD_RECORDS_CHANNELS * BAD_RECORDS_HEIGHT * BAD_RECORDS_WIDTH)
 #define TAIL_MAX (1 << 20)
@@ -240,6 +241,11 @@ static int planted_may_block(leat_reader *reader)
 {
     planted_reader *self = (planted_reader *)reader;
     int probes = atomic_fetch_add(&self->probes, 1);
+    const struct timespec takes = {0, self->planted->probe_ms * 1000000L};
+    if (self->planted->probed)
+        atomic_fetch_add(self->planted->probed, 1);
+    if (takes.tv_nsec > 0)
+        nanosleep(&takes, NULL);
     return probes / self->planted->flips % 2 == 0;
 }
 

@@ -6,6 +6,8 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdatomic.h>
+
 #define BAD_RECORDS_MAX 40
 
 /* An image of 2 x 5 x 6 uint8, and an int32 label, 1000 + its number. */
@@ -42,6 +44,8 @@ typedef struct bad_records {
     int may_block;   /* as its type says */
     int flips;       /* its readers say in turn that they block, and that they
                         do not, so many times each; 0: they do not say */
+    int probe_ms;    /* that it takes to say so */
+    atomic_int *probed; /* counts how often; NULL: it is not counted */
 } bad_records;
 
 /* `planted` is borrowed as long as the pipeline and its readers. */

@@ -337,6 +337,35 @@ START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
 }
 END_TEST
 
+/* As of a chain of many readers, each of which asks the system. */
+START_TEST(probes_that_take_long_are_rare)
+{
+    enum { TAKES = 500 };
+    atomic_int probed = 0;
+    const bad_records planted = {
+        .count = EPOCH, .flips = INT32_MAX, .probe_ms = 5, .probed = &probed};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 1,
+                                               .probes = 1};
+    const leat__position place = {0};
+    crew crew = {.claim = PTHREAD_MUTEX_INITIALIZER,
+                 .wanted = TAKES * CHUNK_SIZE};
+    taker taker = {.crew = &crew};
+    ck_assert_int_eq(
+        leat__data_reader_create(&crew.reader, &options, &place, NULL),
+        LEAT_OK);
+    ck_assert_int_eq(start_reader(crew.reader, 1), LEAT_OK);
+    take_runs(&taker);
+    /* One in 250 ms; a machine that stalls has more of them, but not so many.
+     */
+    ck_assert_int_lt(atomic_load(&probed), TAKES / 2);
+    leat__data_reader_destroy(crew.reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* What a token was saved of may have been replaced since. */
 START_TEST(another_data_set_than_the_identitys_is_refused)
 {
@@ -557,6 +586,7 @@ int main(void)
     tcase_add_test(tests, a_reader_in_any_order_is_told_the_epoch);
     tcase_add_test(tests, another_data_set_than_the_identitys_is_refused);
     tcase_add_test(tests, creating_survives_every_failed_allocation);
+    tcase_add_test(tests, probes_that_take_long_are_rare);
     tcase_add_test(tests, reading_counts_as_busy);
     tcase_add_test(tests, so_many_samples_are_previewed_and_no_more);
     tcase_add_test(tests, a_reader_that_was_cancelled_neither_starts_nor_gives);

@@ -111,7 +111,7 @@
       .initial = "-1",                                                         \
       .given = offsetof(leat_data_layer_options, has_random_seed),             \
       .argument = "seed", .value = "S",                                        \
-      .help = "of random choices; below 0: drawn")
+      .help = "of random choices; -1 or less: drawn")
 /* clang-format on */
 
 #endif
