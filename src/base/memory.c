@@ -93,6 +93,10 @@ void *leat__realloc(void *memory, size_t bytes)
 #endif
 #define SMALLEST_PAGE 4096
 
+/* Blocks that are pages of their own. malloc keeps what is freed: of each
+ * thread's arena up to 64 MiB, once blocks of up to 32 MiB have been freed. */
+#define PAGES_FROM ((size_t)1 << 20)
+
 /* Smaller blocks waste more by huge pages than they gain. */
 #define HUGE_FROM ((size_t)4 << 20)
 
@@ -148,6 +152,17 @@ void leat__free_pages(void *memory, size_t bytes)
         munmap(memory, bytes ? bytes : 1);
 }
 
+void *leat__resize_pages(void *memory, size_t before, size_t bytes)
+{
+    if (!memory)
+        return leat__alloc_pages(bytes);
+    if (is_faulty())
+        return checked(NULL, bytes);
+    void *moved =
+        mremap(memory, before ? before : 1, bytes ? bytes : 1, MREMAP_MAYMOVE);
+    return checked(moved == MAP_FAILED ? NULL : moved, bytes);
+}
+
 char *leat__strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;
@@ -182,7 +197,8 @@ void *leat__alloc_from(const leat_allocator *from, size_t bytes,
                        size_t alignment)
 {
     if (!from)
-        return leat__alloc_aligned(bytes);
+        return bytes < PAGES_FROM ? leat__alloc_aligned(bytes)
+                                  : leat__alloc_pages(bytes);
     size_t asked = bytes ? bytes : 1;
     void *memory = is_faulty() ? NULL : call_alloc(from, asked, alignment);
     if (!memory || (uintptr_t)memory % alignment == 0)
@@ -197,8 +213,10 @@ void *leat__alloc_from(const leat_allocator *from, size_t bytes,
 void leat__free_to(const leat_allocator *to, void *memory, size_t bytes,
                    size_t alignment)
 {
-    if (!to)
+    if (!to && bytes < PAGES_FROM)
         leat__free(memory);
+    else if (!to)
+        leat__free_pages(memory, bytes);
     else if (memory)
         call_free(to, memory, bytes ? bytes : 1, alignment);
 }

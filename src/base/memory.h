@@ -30,6 +30,11 @@ char *leat__strdup(const char *text);
 void *leat__alloc_pages(size_t bytes);
 void leat__free_pages(void *memory, size_t bytes);
 
+/* Pages of another size with the contents of those of `before` bytes, which
+ * they replace; NULL: there are none yet. NULL comes where there is no memory,
+ * and those before stay. Counts as an allocation. */
+void *leat__resize_pages(void *memory, size_t before, size_t bytes);
+
 /*
  * Populates memory with pages now instead of at the first write; its contents
  * are kept. Errors: LEAT_ENOMEM.
@@ -46,7 +51,8 @@ void leat__free(void *memory);
 
 /*
  * Allocates from a caller's allocator, or, if it is NULL, by
- * leat__alloc_aligned; counts as one allocation. Freed to the same allocator,
+ * leat__alloc_aligned, and large blocks as pages, so that none that is freed
+ * stays with malloc; counts as one allocation. Freed to the same allocator,
  * with the same size and alignment.
  */
 void *leat__alloc_from(const leat_allocator *from, size_t bytes,

@@ -171,6 +171,45 @@ START_TEST(what_cannot_be_touched_is_out_of_memory)
 }
 END_TEST
 
+/* malloc keeps a large block once it has freed another one of that size. */
+START_TEST(large_blocks_that_are_freed_are_the_systems_again)
+{
+    enum { BYTES = 3 << 20 };
+    unsigned char is_resident;
+    for (int i = 0; i < 3; i++) {
+        char *block = leat__alloc_from(NULL, BYTES, LEAT__ALIGNMENT);
+        char *grown = leat__resize_pages(NULL, 0, BYTES / 2);
+        ck_assert(block && grown);
+        memset(block, 1, BYTES);
+        memset(grown, 2, BYTES / 2);
+        grown = leat__resize_pages(grown, BYTES / 2, BYTES);
+        ck_assert_ptr_nonnull(grown);
+        ck_assert_int_eq(grown[BYTES / 2 - 1], 2);
+        grown = leat__resize_pages(grown, BYTES, 4096);
+        ck_assert_ptr_nonnull(grown);
+        ck_assert_int_eq(grown[4095], 2);
+        leat__free_to(NULL, block, BYTES, LEAT__ALIGNMENT);
+        ck_assert_int_eq(
+            mincore(block + 4096 - (uintptr_t)block % 4096, 4096, &is_resident),
+            -1);
+        leat__free_pages(grown, 4096);
+    }
+}
+END_TEST
+
+START_TEST(pages_that_cannot_be_resized_stay)
+{
+    char *pages = leat__resize_pages(NULL, 0, 4096);
+    ck_assert_ptr_nonnull(pages);
+    pages[0] = 3;
+    leat__alloc_fail_at(0);
+    ck_assert_ptr_null(leat__resize_pages(pages, 4096, 8192));
+    ck_assert_int_eq(leat__alloc_fail_at(-1), -1);
+    ck_assert_int_eq(pages[0], 3);
+    leat__free_pages(pages, 4096);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -178,6 +217,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, every_kind_of_memory_is_usable_also_of_size_0);
     tcase_add_test(tcase, sizes_that_overflow_are_out_of_memory);
+    tcase_add_test(tcase, large_blocks_that_are_freed_are_the_systems_again);
+    tcase_add_test(tcase, pages_that_cannot_be_resized_stay);
     tcase_add_test(tcase, the_allocation_that_is_to_fail_does_and_no_other);
     tcase_add_test(tcase, every_kind_of_allocation_can_fail);
     tcase_add_test(tcase, a_fault_can_be_taken_back);

@@ -116,7 +116,7 @@ static void trim_payload(leat__recordio_buffer *payload)
     if (payload->capacity <= PAYLOAD_KEPT ||
         payload->size > payload->capacity / 8)
         return;
-    leat__free(payload->bytes);
+    leat__free_pages(payload->bytes, payload->capacity);
     payload->bytes = NULL;
     payload->capacity = 0;
 }

@@ -11,7 +11,7 @@
 
 void leat__recordio_buffer_finish(leat__recordio_buffer *buffer)
 {
-    leat__free(buffer->bytes);
+    leat__free_pages(buffer->bytes, buffer->capacity);
     *buffer = (leat__recordio_buffer){0};
 }
 
@@ -28,7 +28,8 @@ static int reserve(leat__recordio_buffer *out, size_t more)
         return LEAT_OK;
     while (capacity < out->size + more)
         capacity = capacity < limit / 2 ? capacity * 2 : limit;
-    unsigned char *bytes = leat__realloc(out->bytes, capacity);
+    unsigned char *bytes =
+        leat__resize_pages(out->bytes, out->capacity, capacity);
     if (!bytes)
         return LEAT_ENOMEM;
     out->bytes = bytes;

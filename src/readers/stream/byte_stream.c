@@ -38,7 +38,7 @@ void leat__byte_stream_finish(leat__byte_stream *stream)
 {
     leat__byte_source_finish(&stream->source);
     leat__inflater_destroy(stream->inflater);
-    leat__free(stream->window);
+    leat__free_pages(stream->window, stream->capacity + PACKET);
 }
 
 static void empty_window(leat__byte_stream *stream)
@@ -206,7 +206,8 @@ static int resize(leat__byte_stream *stream, size_t want)
     size_t size = size_for(stream, want);
     if (size == stream->capacity)
         return LEAT_OK;
-    unsigned char *window = leat__realloc(stream->window, size + PACKET);
+    unsigned char *window = leat__resize_pages(
+        stream->window, stream->capacity + PACKET, size + PACKET);
     if (!window && size < stream->capacity)
         return LEAT_OK;
     if (!window)
