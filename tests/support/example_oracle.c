@@ -103,6 +103,15 @@ static void note_entries(entries *all, const void *message, size_t size,
     all->is_malformed |= status != LEAT_END;
 }
 
+/* Whether a field's tag has more than the five bytes that protobuf-c reads. */
+static int has_long_tag(const leat__wire *wire)
+{
+    int n = 0;
+    while (n < 5 && wire->end - wire->at > n && wire->at[n] >= 0x80)
+        n++;
+    return n == 5;
+}
+
 /* Whether protobuf-c reads a message of this depth in its own way. 0: a map's
  * entry of a Feature; 1: of a FeatureList; 2: the list; 3: the Feature; 4: its
  * values. */
@@ -110,9 +119,9 @@ static int is_odd(int level, const void *at, size_t size)
 {
     leat__wire wire = wire_of(at, size);
     leat__wire_field field;
-    int kinds = 0, values = 0, odd = 0, status;
+    int kinds = 0, values = 0, odd = has_long_tag(&wire), status;
     while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
-        odd |= field.type == LEAT__WIRE_GROUP;
+        odd |= field.type == LEAT__WIRE_GROUP || has_long_tag(&wire);
         if (field.type != LEAT__WIRE_BYTES)
             continue;
         if (level <= 1 && field.number == 2) {
