@@ -429,7 +429,9 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * whose checksum is wrong is a bad record. Where PATH.partial cannot be made,
  * as in a directory that may not be written to, open fails (LEAT_EIO); where
  * the cache cannot be completed, as on a disk that fills, the log says so, and
- * samples are read from upstream.
+ * samples are read from upstream. The index of the samples takes 25 bytes of
+ * memory each: where the caller's max_memory has no room for it, open fails
+ * (LEAT_ELIMIT), or, over a stream without a count, the cache is not completed.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);

@@ -65,7 +65,7 @@ static void read_directory(uint8_t *bytes, size_t size)
     put(index, bytes, size);
     put(data, zeros, sizeof(zeros));
     leat_token_init(&identity);
-    if (!leat__cache_directory_open(&directory, root, &identity)) {
+    if (!leat__cache_directory_open(&directory, root, &identity, 0)) {
         const void *entry;
         size_t n;
         for (int64_t i = 0; i < leat__cache_directory_count(directory); i++)

@@ -174,7 +174,7 @@ START_TEST(one_that_cannot_be_begun_leaves_nothing)
     for (int files = 0; status && files < 8; files++) {
         small.rlim_cur = (rlim_t)(next + files);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
-        status = leat__cache_writer_create(&writer, cache_path, &identity);
+        status = leat__cache_writer_create(&writer, cache_path, &identity, 0);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
         ck_assert(!status || status == LEAT_EIO);
         ck_assert_int_eq(cache_is_there(".partial"), !status);

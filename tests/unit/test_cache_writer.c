@@ -159,7 +159,8 @@ static void *create_and_destroy(void *status)
     leat_token_init(&none);
     while (!stopped) {
         leat__cache_writer *writer = NULL;
-        *(int *)status |= leat__cache_writer_create(&writer, cache_path, &none);
+        *(int *)status |=
+            leat__cache_writer_create(&writer, cache_path, &none, 0);
         leat__cache_writer_destroy(writer);
     }
     leat_token_finish(&none);

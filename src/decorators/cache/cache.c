@@ -30,7 +30,8 @@ static int64_t cache_memory(leat_reader *reader)
     leat__cache_reader *cache = (leat__cache_reader *)reader;
     leat__cache_directory *directory = atomic_load(&cache->directory);
     return leat__counter_get(&cache->used) +
-           (directory ? leat__cache_directory_memory(directory) : 0);
+           (directory ? leat__cache_directory_memory(directory) : 0) +
+           (cache->writer ? leat__cache_writer_memory(cache->writer) : 0);
 }
 
 static int cache_may_block(leat_reader *reader)
@@ -73,6 +74,7 @@ static const leat_reader_ops marked_ops = {STREAM_OPS,
 static int set_budget(leat__cache_reader *cache, const leat_open *open)
 {
     cache->budget = leat_args_number(open->args, "bytes");
+    cache->max_memory = open->max_memory;
     if (open->max_memory > 0 && cache->budget > open->max_memory)
         return leat_error(LEAT_ELIMIT,
                           "cache: bytes is %lld, but max_memory is %lld: "
@@ -99,7 +101,8 @@ static int init_index(leat__cache_reader *cache)
     int64_t most = cache->budget / LEAT__CACHE_COST_MIN;
     int status = leat_reader_count(leat__cache_upstream(cache), count);
     if (status || cache->path)
-        return status;
+        return status ? status
+                      : leat__cache_check_count(*count, cache->max_memory);
     cache->nentries = *count < most ? *count : most;
     cache->entry = leat__alloc_zero((size_t)cache->nentries,
                                     sizeof(leat__cache_entry_pointer));
@@ -131,12 +134,12 @@ static int open_directory(leat__cache_reader *cache, const leat_open *open)
     if (status)
         return status;
     do {
-        status = leat__cache_directory_open(&directory, cache->path,
-                                            &cache->identity);
+        status = leat__cache_directory_open(
+            &directory, cache->path, &cache->identity, cache->max_memory);
         if (status != LEAT_AGAIN)
             break;
         status = leat__cache_writer_create(&cache->writer, cache->path,
-                                           &cache->identity);
+                                           &cache->identity, cache->max_memory);
     } while (status == LEAT_AGAIN);
     atomic_store(&cache->directory, directory);
     atomic_store(&cache->is_writing, cache->writer != NULL);
@@ -220,7 +223,8 @@ static const leat_argument cache_arguments[] = {
      .kind = LEAT_ARGUMENT_TEXT,
      .keeps_samples = 1,
      .help = "directory in which all samples are kept instead; made by the "
-             "first epoch that is read to its end"},
+             "first epoch that is read to its end; each takes 25 bytes of "
+             "memory"},
     {0},
 };
 

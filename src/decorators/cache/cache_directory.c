@@ -65,11 +65,33 @@ static int check_header(const char *path, const char *bytes, size_t size,
     return LEAT_OK;
 }
 
-/* Before the file is read: it may be of any length, and another program's. */
-static int check_head(const void *path, const char *head, size_t size)
+int leat__cache_check_count(int64_t count, int64_t max_memory)
 {
+    if (max_memory == 0 || count <= max_memory / LEAT__CACHE_INDEX_UNIT)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "cache: dir takes %lld bytes of memory for each of %lld "
+                      "samples, but max_memory is %lld: expected fewer samples "
+                      "or a larger limit",
+                      (long long)LEAT__CACHE_INDEX_UNIT, (long long)count,
+                      (long long)max_memory);
+}
+
+/* What an index is checked against before it is read. */
+typedef struct expected {
+    const char *path;
+    int64_t max_memory;
+} expected;
+
+/* Before the file is read: it may be of any length, and another program's. */
+static int check_head(const void *user, const char *head, size_t size)
+{
+    const expected *wanted = user;
     leat__cache_index_header header;
-    return check_header(path, head, size, &header);
+    int status = check_header(wanted->path, head, size, &header);
+    return status ? status
+                  : leat__cache_check_count((int64_t)header.count,
+                                            wanted->max_memory);
 }
 
 /* The header, if the file is whole and unchanged. */
@@ -129,8 +151,9 @@ static int bound_index(const char *path, size_t *out)
 }
 
 static int read_index(leat__cache_directory *directory, const char *path,
-                      const leat_token *identity)
+                      const leat_token *identity, int64_t max_memory)
 {
+    const expected wanted = {path, max_memory};
     leat__cache_path name;
     size_t size, most;
     leat__cache_index_header header;
@@ -139,7 +162,7 @@ static int read_index(leat__cache_directory *directory, const char *path,
         status = bound_index(path, &most);
     if (!status)
         status = leat__file_read_own(&directory->index, &size, name, most,
-                                     check_head, path);
+                                     check_head, &wanted);
     if (!status)
         status = check_index(path, directory->index, size, &header);
     if (status)
@@ -174,7 +197,7 @@ static int map_data(leat__cache_directory *directory, const char *path)
 }
 
 int leat__cache_directory_open(leat__cache_directory **out, const char *path,
-                               const leat_token *identity)
+                               const leat_token *identity, int64_t max_memory)
 {
     leat__cache_path name;
     int status = leat__cache_join(name, path, "/index");
@@ -188,7 +211,7 @@ int leat__cache_directory_open(leat__cache_directory **out, const char *path,
     leat__cache_directory *directory = leat__alloc_zero(1, sizeof(*directory));
     if (!directory)
         return LEAT_ENOMEM;
-    status = read_index(directory, path, identity);
+    status = read_index(directory, path, identity, max_memory);
     if (!status)
         status = map_data(directory, path);
     if (!status) {
@@ -227,7 +250,7 @@ bool leat__cache_directory_may_block(const leat__cache_directory *directory)
 int64_t leat__cache_directory_memory(const leat__cache_directory *directory)
 {
     return (int64_t)(sizeof(*directory) + sizeof(leat__cache_index_header)) +
-           directory->count * (int64_t)(sizeof(leat__cache_place) + 1);
+           directory->count * LEAT__CACHE_INDEX_UNIT;
 }
 
 int leat__cache_directory_at(leat__cache_directory *directory, int64_t index,

@@ -52,6 +52,7 @@ typedef struct leat__cache_reader {
     bool has_mark;
     bool is_repeatable; /* the upstream's order comes again */
     int64_t budget;
+    int64_t max_memory; /* the caller's; 0: no limit */
 
     leat__cache_entry_pointer *entry; /* of each index; grows over a stream */
     int64_t nentries;                 /* its length */

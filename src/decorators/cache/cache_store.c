@@ -53,10 +53,11 @@ static void report_full(leat__cache_reader *cache, int64_t bytes)
                   (long long)samples, (long long)cache->budget);
 }
 
-/* malloc aligns to 16 bytes, puts 8 before each block, and maps large ones. */
+/* malloc aligns to 16 bytes, and puts 8 before each block. Larger blocks are
+ * pages: malloc would map them first, but keep them later. */
 #define BLOCK_ALIGNMENT 16
 #define BLOCK_HEADER 16
-#define MAPPED_FROM ((size_t)128 << 10)
+#define PAGES_FROM ((size_t)128 << 10)
 #define PAGE 4096
 
 /* Bytes of a block that an entry of that size lies in, aligned to its unit. */
@@ -67,19 +68,21 @@ static size_t block_size(size_t size)
 }
 
 /*
- * What an entry of that size takes of the budget: what malloc takes for it, and
- * its pointer, for which there may be room twice where the array has grown.
+ * What an entry of that size takes of the budget: its block, and its pointer,
+ * for which there may be room twice where the array has grown.
  */
 static int64_t cost_of(size_t size)
 {
-    size_t block = block_size(size) + BLOCK_HEADER;
-    return (int64_t)(block + (block < MAPPED_FROM ? 0 : PAGE) +
+    size_t block = block_size(size);
+    return (int64_t)(block + (block < PAGES_FROM ? BLOCK_HEADER : PAGE) +
                      2 * sizeof(leat__cache_entry_pointer));
 }
 
 static leat__cache_memory_entry *alloc_entry(size_t size)
 {
-    char *block = leat__alloc(block_size(size));
+    size_t bytes = block_size(size);
+    char *block =
+        bytes < PAGES_FROM ? leat__alloc(bytes) : leat__alloc_pages(bytes);
     if (!block)
         return NULL;
     size_t unit = LEAT__CACHE_ENTRY_UNIT;
@@ -88,6 +91,15 @@ static leat__cache_memory_entry *alloc_entry(size_t size)
     entry->size = size;
     entry->block = block;
     return entry;
+}
+
+static void free_entry(leat__cache_memory_entry *entry)
+{
+    size_t bytes = block_size(entry->size);
+    if (bytes < PAGES_FROM)
+        leat__free(entry->block);
+    else
+        leat__free_pages(entry->block, bytes);
 }
 
 /* Room for an entry that takes so much; 0: there is none. */
@@ -162,8 +174,8 @@ bool leat__cache_complete(leat__cache_reader *cache)
         leat__cache_give_up(cache);
         return false;
     }
-    int status =
-        leat__cache_directory_open(&directory, cache->path, &cache->identity);
+    int status = leat__cache_directory_open(
+        &directory, cache->path, &cache->identity, cache->max_memory);
     if (status == LEAT_AGAIN)
         status = leat_error(LEAT_EIO, "the path leads elsewhere now");
     if (status) {
@@ -210,7 +222,7 @@ bool leat__cache_store(leat__cache_reader *cache, int64_t index,
         return true;
     }
     atomic_fetch_sub(&cache->used, cost_of(entry->size));
-    leat__free(entry->block);
+    free_entry(entry);
     return true;
 }
 
@@ -225,7 +237,7 @@ static void free_entries(leat__cache_reader *cache)
     for (int64_t i = 0; cache->entry && i < cache->nentries; i++) {
         leat__cache_memory_entry *entry = entry_at(cache, i);
         if (entry)
-            leat__free(entry->block);
+            free_entry(entry);
     }
     leat__free(cache->entry);
     cache->entry = NULL;

@@ -12,7 +12,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "decorators/cache/cache_format.h"
+#include "decorators/cache/cache_directory.h"
 #include "decorators/cache/cache_partial.h"
 
 #include <errno.h>
@@ -30,14 +30,17 @@ struct leat__cache_writer {
     int data_fd;
     leat_token identity;
     pthread_mutex_t lock;
+    int64_t max_memory;
     /* Protected by lock. */
-    leat__cache_place *place;
+    leat__cache_place *place; /* pages, zero where no entry is written */
     int64_t capacity;
     int64_t written;
     int failed; /* the status of a write, after which all is removed */
+    bool is_complete;
     uint64_t data_bytes;
     char *buffer; /* for one entry */
     size_t buffer_bytes;
+    atomic_int_fast64_t memory; /* bytes of the places and the buffer */
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -100,11 +103,12 @@ static leat__cache_writer *writer_new(void)
 }
 
 int leat__cache_writer_create(leat__cache_writer **out, const char *path,
-                              const leat_token *identity)
+                              const leat_token *identity, int64_t max_memory)
 {
     leat__cache_writer *writer = writer_new();
     if (!writer)
         return LEAT_ENOMEM;
+    writer->max_memory = max_memory;
     int status = leat__cache_partial_open(&writer->partial, path);
     if (!status)
         status = leat__cache_partial_create(&writer->partial, "data",
@@ -119,10 +123,28 @@ int leat__cache_writer_create(leat__cache_writer **out, const char *path,
     return status;
 }
 
+static void free_buffer(leat__cache_writer *writer)
+{
+    leat__free_to(NULL, writer->buffer, writer->buffer_bytes, LEAT__ALIGNMENT);
+    writer->buffer = NULL;
+    writer->buffer_bytes = 0;
+}
+
+static void free_memory(leat__cache_writer *writer)
+{
+    leat__free_pages(writer->place,
+                     (size_t)writer->capacity * sizeof(*writer->place));
+    free_buffer(writer);
+    writer->place = NULL;
+    writer->capacity = 0;
+    atomic_store(&writer->memory, 0);
+}
+
 /* Gives the space back at once: it may be what is missing. */
 static void abandon(leat__cache_writer *writer, int status)
 {
     writer->failed = status;
+    free_memory(writer);
     leat__cache_partial_remove(&writer->partial);
     if (ftruncate(writer->data_fd, 0))
         return; /* close gives it back */
@@ -130,19 +152,26 @@ static void abandon(leat__cache_writer *writer, int status)
 
 static int grow_index(leat__cache_writer *writer, int64_t index)
 {
+    size_t before = (size_t)writer->capacity * sizeof(leat__cache_place), bytes;
     int64_t n = writer->capacity ? writer->capacity : INDEX_FIRST;
     if (index < writer->capacity)
         return LEAT_OK;
+    int status = leat__cache_check_count(index + 1, writer->max_memory);
+    if (status)
+        return status;
     while (n <= index)
-        n *= 2;
-    leat__cache_place *more =
-        leat__realloc(writer->place, (size_t)n * sizeof(*more));
+        n = n > INT64_MAX / 2 ? INT64_MAX : n * 2;
+    if (writer->max_memory > 0 &&
+        n > writer->max_memory / LEAT__CACHE_INDEX_UNIT)
+        n = writer->max_memory / LEAT__CACHE_INDEX_UNIT;
+    if (leat__multiply((size_t)n, sizeof(leat__cache_place), &bytes))
+        return leat__error_memory(SIZE_MAX);
+    leat__cache_place *more = leat__resize_pages(writer->place, before, bytes);
     if (!more)
         return LEAT_ENOMEM;
-    memset(more + writer->capacity, 0,
-           (size_t)(n - writer->capacity) * sizeof(*more));
     writer->place = more;
     writer->capacity = n;
+    atomic_fetch_add(&writer->memory, (int64_t)(bytes - before));
     return LEAT_OK;
 }
 
@@ -150,10 +179,11 @@ static int grow_buffer(leat__cache_writer *writer, size_t bytes)
 {
     if (bytes <= writer->buffer_bytes)
         return LEAT_OK;
-    char *more = leat__alloc_aligned(bytes);
+    char *more = leat__alloc_from(NULL, bytes, LEAT__ALIGNMENT);
     if (!more)
         return LEAT_ENOMEM;
-    leat__free(writer->buffer);
+    atomic_fetch_add(&writer->memory, (int64_t)(bytes - writer->buffer_bytes));
+    free_buffer(writer);
     writer->buffer = more;
     writer->buffer_bytes = bytes;
     return LEAT_OK;
@@ -217,8 +247,9 @@ int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
         return leat_error(LEAT_ESTATE, "the process that forked makes it");
     pthread_mutex_lock(&writer->lock);
     int64_t before = writer->written;
-    int status =
-        writer->failed ? writer->failed : add_locked(writer, index, item);
+    int status = writer->failed;
+    if (!status && !writer->is_complete)
+        status = add_locked(writer, index, item);
     *written = writer->written > before ? writer->written : 0;
     if (status && !writer->failed)
         abandon(writer, status);
@@ -226,48 +257,52 @@ int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
     return status;
 }
 
-/* The bytes of the index; NULL: no memory. Owned by the caller. */
-static char *make_index(const leat__cache_writer *writer, size_t *size)
+static leat__cache_index_header make_header(const leat__cache_writer *writer)
 {
-    size_t places = (size_t)writer->written * sizeof(leat__cache_place);
-    size_t body = places + writer->identity.size;
+    const leat_token *identity = &writer->identity;
     leat__cache_index_header header = {.count = (uint64_t)writer->written,
                                        .data_bytes = writer->data_bytes,
-                                       .identity_bytes = writer->identity.size};
-    char *image = leat__alloc(sizeof(header) + body);
-    if (!image)
-        return NULL;
-    if (places > 0)
-        memcpy(image + sizeof(header), writer->place, places);
-    if (writer->identity.size > 0)
-        memcpy(image + sizeof(header) + places, writer->identity.bytes,
-               writer->identity.size);
+                                       .identity_bytes = identity->size};
+    size_t places = (size_t)writer->written * sizeof(leat__cache_place);
     memcpy(header.magic, LEAT__CACHE_MAGIC, sizeof(header.magic));
-    header.body_crc = leat__crc32c(0, image + sizeof(header), body);
+    if (places > 0)
+        header.body_crc = leat__crc32c(0, writer->place, places);
+    if (identity->size > 0)
+        header.body_crc =
+            leat__crc32c(header.body_crc, identity->bytes, identity->size);
     header.header_crc = leat__cache_header_crc(&header);
-    memcpy(image, &header, sizeof(header));
-    *size = sizeof(header) + body;
-    return image;
+    return header;
+}
+
+/* Returns the errno, 0 on success. */
+static int write_index_to(int fd, const leat__cache_writer *writer)
+{
+    leat__cache_index_header header = make_header(writer);
+    const leat_token *identity = &writer->identity;
+    size_t places = (size_t)writer->written * sizeof(leat__cache_place);
+    size_t size = sizeof(header) + places + identity->size;
+    int code = write_all(fd, (const char *)&header, sizeof(header), size);
+    if (!code)
+        code = write_all(fd, (const char *)writer->place, places, size);
+    if (!code)
+        code =
+            write_all(fd, (const char *)identity->bytes, identity->size, size);
+    return code ? code : fsync(fd) ? errno : 0;
 }
 
 /* On disk before the directory gets its name. */
 static int write_index(const leat__cache_writer *writer)
 {
     int fd = -1;
-    size_t size;
-    char *image = make_index(writer, &size);
-    if (!image)
-        return LEAT_ENOMEM;
     int status = leat__cache_partial_create(&writer->partial, "index", &fd);
-    int code = status ? 0 : write_all(fd, image, size, size);
-    if (!status && !code && fsync(fd))
+    if (status)
+        return status;
+    int code = write_index_to(fd, writer);
+    if (close(fd) && !code)
         code = errno;
-    if (!status && close(fd) && !code)
-        code = errno;
-    leat__free(image);
     return code ? leat__error_system(code, "cannot write %s/index",
                                      writer->partial.partial)
-                : status;
+                : LEAT_OK;
 }
 
 int leat__cache_writer_finish(leat__cache_writer *writer)
@@ -284,8 +319,16 @@ int leat__cache_writer_finish(leat__cache_writer *writer)
     if (!status)
         status =
             leat__cache_partial_complete(&writer->partial, writer->data_fd);
+    writer->is_complete = !status;
+    if (!status)
+        free_memory(writer);
     pthread_mutex_unlock(&writer->lock);
     return status;
+}
+
+int64_t leat__cache_writer_memory(const leat__cache_writer *writer)
+{
+    return atomic_load(&writer->memory);
 }
 
 void leat__cache_writer_destroy(leat__cache_writer *writer)
@@ -299,8 +342,7 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
     leat__fork_release();
     unlist_writer(writer);
     leat_token_finish(&writer->identity);
-    leat__free(writer->place);
-    leat__free(writer->buffer);
+    free_memory(writer);
     pthread_mutex_destroy(&writer->lock);
     leat__free(writer);
 }
