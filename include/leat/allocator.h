@@ -12,8 +12,8 @@ extern "C" {
  * Allocation hooks. Both are called from any thread, also concurrently, and
  * must not call leat. No thread is cancelled in them (pthread_cancel). They and
  * `user` must outlive the memory: for a data layer, until it is destroyed and
- * no blob shares its batches. In a forked child `free` is not called for the
- * parent's memory.
+ * no blob shares its batches. In a forked child destroy and close do not call
+ * `free` for the parent's memory.
  */
 typedef struct leat_allocator {
     size_t size; /* sizeof(leat_allocator) */

@@ -73,7 +73,9 @@ typedef struct leat_file_options {
     leat_compression compression; /* of the files */
     int64_t max_record; /* bytes of the longest record of a compressed file or
                            pipe, where one longer than max_memory is
-                           LEAT_ELIMIT, and of any line of text; 0: 64 MiB */
+                           LEAT_ELIMIT, and of any line of text; with a line's
+                           end, a TFRecord's frame of 16 bytes, or a RecordIO
+                           record's whole chunk; 0: 64 MiB */
     leat_file_index index; /* of mapped files, as are all that follow */
     int64_t read_ahead;    /* as in leat_lmdb_options */
     int drop_behind;       /* likewise */

@@ -115,13 +115,11 @@ static int write_token(struct dump *dump)
     return status;
 }
 
-/* All of it or nothing. The token comes last: one that is ahead of its dump
-   would be gone on from, and the batches between would be nowhere. */
-static int publish(struct dump *dump)
+/* The token comes last: one that is ahead of its dump would be gone on from,
+   and the batches between would be nowhere. */
+static int name_files(struct dump *dump)
 {
-    int status = dump->token ? write_token(dump) : LEAT_OK;
-    if (!status)
-        status = dump_writer_publish(dump->writer);
+    int status = dump_writer_publish(dump->writer);
     if (status || !dump->token)
         return status;
     /* It may have come since. */
@@ -129,6 +127,20 @@ static int publish(struct dump *dump)
     if (!status)
         status = staged_file_publish(&dump->token_file, dump->token);
     return status ? dump_writer_unpublish(dump->writer, status) : LEAT_OK;
+}
+
+/* All of it or nothing, and then the earlier dump. */
+static int publish(struct dump *dump)
+{
+    int status = dump->token ? write_token(dump) : LEAT_OK;
+    if (!status)
+        status = dump_writer_complete(dump->writer);
+    if (status)
+        return status;
+    interrupt_hold();
+    status = name_files(dump);
+    interrupt_release();
+    return status;
 }
 
 static int report_json(struct dump *dump)

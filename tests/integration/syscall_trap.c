@@ -3,8 +3,10 @@
  * changes a file system, so that a test can go through all moments there are.
  *
  * SYSCALL_TRAP is kill:N (instead of the call), tear:N (a write is done in half
- * before), term:N (SIGTERM comes before the call, which is then made), or
- * fail:N:ERRNO (the call fails, as do all later writes if ERRNO is ENOSPC).
+ * before), term:N (SIGTERM comes before the call, which is then made), twice:N
+ * (SIGINT comes before the call, and again before the next one, more than half
+ * a second later), or fail:N:ERRNO (the call fails, as do all later writes if
+ * ERRNO is ENOSPC).
  * SYSCALL_TRAP_PLAIN: renameat2 knows no flags. SYSCALL_TRAP_PAGE: the bytes of
  * a page that the system claims to have.
  */
@@ -39,6 +41,13 @@ static int is_trapped(int *code, int *tears)
         return 0;
     *tears = !strcmp(what, "tear");
     long call = atomic_fetch_add(&calls, 1) + 1;
+    if (!strcmp(what, "twice")) {
+        if (call == at + 1)
+            usleep(600000);
+        if (call == at || call == at + 1)
+            syscall(SYS_kill, getpid(), SIGINT);
+        return 0;
+    }
     if (!strcmp(what, "term")) {
         if (call == at)
             syscall(SYS_kill, getpid(), SIGTERM);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# leat dump, killed at every call that changes a file system, and with each of these
-# failing: the files are of one dump, the token is never ahead of them, and what a
-# failure leaves is what was there before: test_dump_kills.sh TOOL
+# leat dump, killed at every call that changes a file system, interrupted twice there, and
+# with each of these failing: the files are of one dump, the token is never ahead of them,
+# and what a failure or an interruption leaves is what was there before:
+# test_dump_kills.sh TOOL
 set -u
 # shellcheck source=tests/integration/tool.sh
 . "$(dirname "$0")/tool.sh" "$1"
@@ -65,13 +66,23 @@ check_fail() {
     fi
     [ "$status $(wc -l <log)" = '2 1' ] || fail "$how: status $status: $(<log)"
     cmp -s token before || fail "$how: not the token from before: $(<log)"
-    if [ "$mode" = new ]; then
-        [ -z "$(find out -name '*.npy' 2>/dev/null)" ] || fail "$how: left $(ls out)"
-    elif [ "${how##*:}" = 28 ]; then # no call after it succeeds
+    if [ "$mode ${how##*:}" = 'force 28' ]; then # no call after it succeeds
         has_old || fail "$how: the earlier dump is lost: $(ls out): $(<log)"
     else
-        is old || fail "$how: not the dump from before: $(ls out): $(<log)"
+        is_before || fail "$how: not the dump from before: $(ls out): $(<log)"
     fi
+}
+
+# Whether the .npy files are those from before, if any.
+is_before() {
+    if [ "$mode" = new ]; then [ -z "$(find out -name '*.npy' 2>/dev/null)" ]; else is old; fi
+}
+
+# A second Ctrl-C ends the tool at once, but not between two dumps.
+check_twice() {
+    [ "$status" -eq 0 ] || [ "$status" -eq 130 ] || fail "$how: status $status: $(<log)"
+    { is_before && cmp -s token before; } || { is wanted && cmp -s token after; } ||
+        fail "$how: neither dump is whole: $(ls out): $(<log)"
 }
 
 # Whether all is done, and nothing else is left.
@@ -91,7 +102,7 @@ try() {
         is_done || fail "$how: not all is done: $(ls out): $(<log)"
         return 1
     fi
-    if [ "${how%%:*}" = kill ]; then check_kill; else check_fail; fi
+    "check_${how%%:*}"
     cp before token
     if [ "$mode ${how%%:*}" = 'force kill' ] && has_old; then
         LD_PRELOAD=$trap SYSCALL_TRAP=fail:6:28 dump --force &&
@@ -109,6 +120,7 @@ for mode in new force; do
     while try "kill:$calls" && [ "$calls" -lt 400 ]; do
         try "fail:$calls:5"
         [ "$mode" = new ] || try "fail:$calls:28"
+        try "twice:$calls"
         calls=$((calls + 1))
     done
     [ "$calls" -gt 6 ] || fail "$mode: only $calls calls"

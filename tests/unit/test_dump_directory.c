@@ -10,9 +10,11 @@
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -131,6 +133,7 @@ static int publish_two_batches(void)
     ck_assert_int_eq(dump_writer_add(writer, 0, "data", true), LEAT_OK);
     ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
     ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
+    ck_assert_int_eq(dump_writer_complete(writer), LEAT_OK);
     int status = dump_writer_publish(writer);
     dump_writer_close(writer);
     leat_blob_destroy(blob);
@@ -227,6 +230,28 @@ START_TEST(a_directory_that_comes_while_files_get_names_keeps_its_own)
 }
 END_TEST
 
+/* Its writer would take the look at it for a reader. */
+START_TEST(a_pipe_of_a_dump_s_name_is_not_opened)
+{
+    static const char *const names[] = {"data.npy", "data.npy.leat-abcdef"};
+    char event[sizeof(struct inotify_event) + NAME_MAX + 1];
+    for (int force = 0; force < 2; force++) {
+        struct dump_directory dump;
+        ck_assert_int_eq(mkfifo(in(names[_i]), 0600), 0);
+        int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        ck_assert_int_ge(events, 0);
+        ck_assert_int_ge(inotify_add_watch(events, in(names[_i]), IN_OPEN), 0);
+        bool is_refused = _i == 0 || !force;
+        ck_assert_int_eq(dump_directory_open(&dump, directory, force),
+                         is_refused ? LEAT_EINVAL : LEAT_OK);
+        dump_directory_close(&dump, !is_refused);
+        ck_assert_int_eq(read(events, event, sizeof(event)), -1);
+        close(events);
+        ck_assert_int_eq(unlink(in(names[_i])), 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("dump_directory");
@@ -242,5 +267,6 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_directory_that_comes_while_files_get_names_keeps_its_own, 1,
         3);
+    tcase_add_loop_test(tcase, a_pipe_of_a_dump_s_name_is_not_opened, 0, 2);
     return suite_run(suite);
 }

@@ -22,6 +22,7 @@ enum { SAME_SIGNAL_MS = 500 };
 enum { END_SECONDS = 1 };
 
 static volatile sig_atomic_t caught;
+static volatile sig_atomic_t is_held;
 static int64_t caught_at; /* milliseconds; the handler's alone */
 
 /* An open /dev/null, in whose place stdout is after a signal; -1: none. */
@@ -76,7 +77,7 @@ static void handle_signal(int signal_number)
     /* What is still to be said has no reader: no reason not to clean up. */
     if (caught && signal_number == SIGPIPE)
         return;
-    if (caught && now - caught_at > SAME_SIGNAL_MS)
+    if (caught && !is_held && now - caught_at > SAME_SIGNAL_MS)
         die(signal_number);
     if (!caught)
         caught_at = now;
@@ -203,6 +204,16 @@ void interrupt_unwatch(const void *object)
         if (watched[i].object == object)
             watched[i].object = NULL;
     pthread_mutex_unlock(&watched_lock);
+}
+
+void interrupt_hold(void)
+{
+    is_held = 1;
+}
+
+void interrupt_release(void)
+{
+    is_held = 0;
 }
 
 int interrupt_explain(int status)

@@ -42,6 +42,14 @@ int interrupt_check(void);
 void interrupt_watch(void (*cancel)(void *object), void *object);
 void interrupt_unwatch(const void *object);
 
+/*
+ * From now on, until interrupt_release, a second signal does not kill: of what
+ * is done in between there must be all or nothing. A command checks then
+ * whether the first one has come.
+ */
+void interrupt_hold(void);
+void interrupt_release(void);
+
 /* `status`; where a signal cancelled the call, with the line of interrupt_check
  * as its error line. */
 int interrupt_explain(int status);

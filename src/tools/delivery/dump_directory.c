@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tools/cli/interrupt.h"
 #include "tools/delivery/directory.h"
 
 #include <leat/ext/reader.h>
@@ -45,18 +46,22 @@ static ssize_t read_start(const struct dump_directory *directory,
 {
     struct stat found;
     char start[DUMP_START_BYTES];
-    int fd = leat__file_open_at(directory->fd, name, O_NOFOLLOW);
+    /* Opening a pipe or a device can have side effects. */
+    bool is_there = !fstatat(directory->fd, name, &found, AT_SYMLINK_NOFOLLOW);
+    if (is_there && !S_ISREG(found.st_mode)) {
+        errno = 0;
+        return -1;
+    }
+    int fd =
+        is_there ? leat__file_open_at(directory->fd, name, O_NOFOLLOW) : -1;
     if (fd < 0) {
-        /* A link, a socket, a device without a driver, or gone. */
-        if (errno == ELOOP || errno == ENXIO || errno == ENODEV ||
-            errno == ENOENT)
+        /* Gone, or a link has taken its place. */
+        if (errno == ENOENT || errno == ELOOP)
             errno = 0;
         return -1;
     }
     errno = 0;
-    ssize_t n = !fstat(fd, &found) && S_ISREG(found.st_mode)
-                    ? read(fd, start, DUMP_START_BYTES)
-                    : -1;
+    ssize_t n = read(fd, start, DUMP_START_BYTES);
     int code = errno;
     close(fd); /* only read from: nothing can be lost */
     errno = code;
@@ -229,7 +234,9 @@ static int set_aside(struct dump_directory *directory, const char *name,
 {
     (void)context;
     bool is_earlier;
-    int status = find_dump_file(directory, name, &is_earlier);
+    int status = interrupt_check();
+    if (!status)
+        status = find_dump_file(directory, name, &is_earlier);
     if (status || !is_earlier)
         return status;
     struct staged_file *one = add_aside(directory);

@@ -46,7 +46,8 @@ int dump_directory_check(const struct dump_directory *directory,
 /*
  * Gives the files of an earlier dump temporary names, since files of two dumps
  * must never be taken for one. Without `force` there was none, and what has
- * come since stays. Errors: LEAT_EIO, LEAT_ENOMEM; some then have these names.
+ * come since stays. Errors: LEAT_EIO, LEAT_ENOMEM, LEAT_ECANCELLED after a
+ * signal; some then have these names.
  */
 int dump_directory_set_aside(struct dump_directory *directory);
 

@@ -1,5 +1,6 @@
 #include "tools/delivery/dump_writer.h"
 
+#include "tools/cli/interrupt.h"
 #include "tools/delivery/dump_directory.h"
 #include "tools/delivery/npy_header.h"
 
@@ -229,7 +230,7 @@ int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch)
 }
 
 /* Completes the common file, whose first axis is known only at the end. */
-static int finish(struct dump_writer *writer, int i)
+static int complete_array(struct dump_writer *writer, int i)
 {
     struct dump_array *array = &writer->array[i];
     if (array->is_split || !array->files)
@@ -249,19 +250,27 @@ static int publish_array(struct dump_writer *writer, int i)
     struct dump_array *array = &writer->array[i];
     int status = LEAT_OK;
     while (!status && array->published < array->files) {
-        status = staged_file_publish_new(
-            &array->file[array->published],
-            dump_writer_path(writer, i, array->published));
+        status = interrupt_check();
+        if (!status)
+            status = staged_file_publish_new(
+                &array->file[array->published],
+                dump_writer_path(writer, i, array->published));
         array->published += !status;
     }
+    return status;
+}
+
+int dump_writer_complete(struct dump_writer *writer)
+{
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < writer->arrays; i++)
+        status = complete_array(writer, i);
     return status;
 }
 
 int dump_writer_publish(struct dump_writer *writer)
 {
     int status = dump_directory_check_place(&writer->directory);
-    for (int i = 0; !status && i < writer->arrays; i++)
-        status = finish(writer, i);
     if (!status)
         status = dump_directory_set_aside(&writer->directory);
     for (int i = 0; !status && i < writer->arrays; i++)

@@ -37,8 +37,12 @@ int dump_writer_add(struct dump_writer *writer, int i, const char *name,
 /* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch);
 
-/* Gives the files their names, in place of those of an earlier dump, all or
-   none of them. Errors: LEAT_EIO, LEAT_ENOMEM. */
+/* Completes the files, after the last batch. Errors: LEAT_EIO. */
+int dump_writer_complete(struct dump_writer *writer);
+
+/* Gives them their names, in place of those of an earlier dump, all or none of
+   them; a second signal meanwhile is held by the caller (interrupt_hold).
+   Errors: LEAT_EIO, LEAT_ENOMEM, LEAT_ECANCELLED after a signal. */
 int dump_writer_publish(struct dump_writer *writer);
 
 /* Takes a published dump back, after an error: an earlier one has its place
