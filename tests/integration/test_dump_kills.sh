@@ -102,7 +102,11 @@ try() {
         is_done || fail "$how: not all is done: $(ls out): $(<log)"
         return 1
     fi
-    "check_${how%%:*}"
+    case ${how%%:*} in
+    kill) check_kill ;;
+    twice) check_twice ;;
+    *) check_fail ;;
+    esac
     cp before token
     if [ "$mode ${how%%:*}" = 'force kill' ] && has_old; then
         LD_PRELOAD=$trap SYSCALL_TRAP=fail:6:28 dump --force &&
