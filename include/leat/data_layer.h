@@ -14,8 +14,11 @@ extern "C" {
 
 /**
  * Reads samples, transforms them and delivers them in batches, ahead of the
- * caller. Threads start at setup and block all signals: a program that ends
- * its own last thread by pthread_exit, and not its layers, gets none any more.
+ * caller. Threads start at setup and block all signals but those of a crash,
+ * such as SIGSEGV: a program that ends its own last thread by pthread_exit, and
+ * not its layers, gets no other any more. No function of leat may be called in
+ * a signal handler: set a flag there, and call leat_data_layer_cancel on a
+ * thread.
  *
  * A layer is for one caller at a time, but for leat_data_layer_cancel. There
  * may be any number of layers, on one pipeline too.

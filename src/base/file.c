@@ -182,21 +182,34 @@ static int check_source(int fd, const char *path)
     return LEAT_OK;
 }
 
-/* A file under a lease, which would be refused: waits until its holder gives it
- * up, or the system does for it. The path may lead to a pipe by now. */
-static int open_leased(int directory, const char *path, int flags)
+/* `at` without its name, which may lead elsewhere by now. A system without
+ * /proc has the name alone. */
+static int open_found(int at, int directory, const char *name, int flags)
 {
     char self[32];
+    int fd;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+    do {
+        fd = open(self, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0 && errno == ENOENT)
+            fd = openat(directory, name, flags | O_CLOEXEC | O_NOCTTY);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* A file under a lease would be refused: waits until its holder gives it up, or
+ * the system does for it. */
+int leat__file_open_regular(int directory, const char *name, int flags)
+{
     struct stat about;
-    int at = openat(directory, path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+    int fd = -1, code = ENXIO;
+    int at = openat(directory, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
     if (at < 0)
         return -1;
-    int fd = -1, code = EAGAIN;
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
     if (fstat(at, &about) == 0 && S_ISREG(about.st_mode)) {
-        do
-            fd = open(self, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY);
-        while (fd < 0 && errno == EINTR);
+        fd = open_found(at, directory, name, flags | O_NONBLOCK);
+        if (fd < 0 && errno == EWOULDBLOCK)
+            fd = open_found(at, directory, name, flags);
         code = errno;
     }
     close(at); /* nothing was read or written by it */
@@ -210,8 +223,9 @@ int leat__file_open_at(int directory, const char *name, int flags)
     do
         fd = openat(directory, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (fd < 0 && errno == EINTR);
-    return fd < 0 && errno == EWOULDBLOCK ? open_leased(directory, name, flags)
-                                          : fd;
+    return fd < 0 && errno == EWOULDBLOCK
+               ? leat__file_open_regular(directory, name, flags)
+               : fd;
 }
 
 int leat__file_open(const char *path, int flags)
@@ -265,23 +279,15 @@ static int refuse_own(const char *path, mode_t mode)
 int leat__file_open_own(int *out, const char *path)
 {
     struct stat about;
-    /* Opening a pipe or a device can have side effects. */
-    if (lstat(path, &about) != 0)
-        return leat__error_system(errno, "%s", path);
-    if (!S_ISREG(about.st_mode))
-        return refuse_own(path, about.st_mode);
-    int fd = leat__file_open(path, O_NOFOLLOW);
-    if (fd < 0)
-        return leat__error_system(errno, "%s", path);
-    int status =
-        fstat(fd, &about) ? leat__error_system(errno, "%s", path) : LEAT_OK;
-    if (!status && !S_ISREG(about.st_mode))
-        status = refuse_own(path, about.st_mode);
-    if (status)
-        close(fd);
-    else
+    int fd = leat__file_open_regular(AT_FDCWD, path, O_NOFOLLOW);
+    if (fd >= 0) {
         *out = fd;
-    return status;
+        return LEAT_OK;
+    }
+    int code = errno;
+    return code == ENXIO && lstat(path, &about) == 0 && !S_ISREG(about.st_mode)
+               ? refuse_own(path, about.st_mode)
+               : leat__error_system(code, "%s", path);
 }
 
 int leat__file_read_own(char **out, size_t *size, const char *path,

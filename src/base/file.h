@@ -40,6 +40,13 @@ int leat__file_open(const char *path, int flags);
 int leat__file_open_at(int directory, const char *name, int flags);
 
 /*
+ * The same for a regular file alone. What else is there is not opened, also
+ * where it takes the name meanwhile, as opening a pipe or a device can have
+ * side effects: errno is ENXIO then, also for a link under O_NOFOLLOW.
+ */
+int leat__file_open_regular(int directory, const char *name, int flags);
+
+/*
  * The same for a file that leat itself made, such as an index: a link, a pipe
  * or anything else in its place is not opened. Errors: LEAT_EIO.
  */

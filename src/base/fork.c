@@ -71,8 +71,10 @@ int leat__fork_watch(void)
 /*
  * Before the application's own handlers, so that leat's runs after theirs when
  * a fork is prepared: these may take locks under which other threads use leat.
+ * A program that leat is linked into may register them in constructors, which
+ * would come first without the priority.
  */
-__attribute__((constructor)) static void watch_from_the_start(void)
+__attribute__((constructor(101))) static void watch_from_the_start(void)
 {
     (void)leat__fork_watch();
 }

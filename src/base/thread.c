@@ -3,7 +3,9 @@
  *
  * The starter owns a leat__thread and joins it. The arguments of the start are
  * handed over in one allocation, which the new thread frees; its owner is
- * thread-local. The thread blocks all signals and cannot be cancelled.
+ * thread-local. The thread blocks all signals but those of a crash, which the
+ * system would make deadly past the application's handler, and cannot be
+ * cancelled.
  */
 #include "base/thread.h"
 #include "base/cancel.h"
@@ -47,7 +49,10 @@ static void *trampoline(void *argument)
     return begin.body(begin.argument);
 }
 
-/* Creates the thread with all signals blocked and a stack of a known size. */
+/* What a thread's own instructions raise. */
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
+/* Creates the thread with these signals blocked and a stack of a known size. */
 static int create(pthread_t *id, start *begin)
 {
     pthread_attr_t attributes;
@@ -57,6 +62,8 @@ static int create(pthread_t *id, start *begin)
     if (code)
         return code;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+        sigdelset(&all, crashes[i]);
     code = pthread_attr_setstacksize(&attributes, LEAT__STACK_BYTES);
     if (code == 0)
         code = pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,5 @@
-/* thread.h: threads that block all signals and have names. */
+/* thread.h: threads that block all signals but those of a crash, and have
+ * names. */
 #ifndef LEAT_BASE_THREAD_H
 #define LEAT_BASE_THREAD_H
 

@@ -218,17 +218,20 @@ static void share_cancel(leat_reader *reader)
     if (is_of_parent(share))
         return;
     pthread_mutex_lock(&shared->lock);
-    atomic_store(&share->cancelled, true);
+    bool is_first = !atomic_exchange(&share->cancelled, true);
     bool calls = shared->caller == share;
     pthread_cond_broadcast(&shared->idle);
     pthread_mutex_unlock(&shared->lock);
     if (calls && shared->may_wait)
         leat_reader_cancel(shared->reader);
+    if (is_first)
+        leat__workspace_cancel(shared);
 }
 
 static void share_close(leat_reader *reader)
 {
-    leat__workspace_close(reader_of(reader)->shared);
+    share_reader *share = reader_of(reader);
+    leat__workspace_close(share->shared, atomic_load(&share->cancelled));
     leat__free(reader);
 }
 

@@ -267,13 +267,41 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
     return status;
 }
 
-void leat__workspace_close(leat__shared_reader *shared)
+/* Under the lock: whether nobody needs the reader any more, whose calls may
+ * take for ever, but `leaving` callers. */
+static bool end_unneeded(leat__shared_reader *shared, int leaving)
+{
+    if (shared->is_ended || shared->callers - leaving > shared->cancelled)
+        return false;
+    shared->is_ended = true;
+    remove_shared(shared);
+    return true;
+}
+
+/* A caller calls this, so that the reader is there. */
+void leat__workspace_cancel(leat__shared_reader *shared)
+{
+    pthread_mutex_lock(&lock);
+    shared->cancelled++;
+    bool ends = end_unneeded(shared, 0);
+    pthread_mutex_unlock(&lock);
+    if (ends)
+        leat_reader_cancel(shared->reader);
+}
+
+void leat__workspace_close(leat__shared_reader *shared, bool is_cancelled)
 {
     if (shared->generation != leat__fork_generation())
         return;
     pthread_mutex_lock(&lock);
+    bool ends = !is_cancelled && end_unneeded(shared, 1);
+    pthread_mutex_unlock(&lock);
+    if (ends)
+        leat_reader_cancel(shared->reader);
+    pthread_mutex_lock(&lock);
+    shared->cancelled -= is_cancelled;
     bool is_last = --shared->callers == 0;
-    if (is_last)
+    if (is_last && !shared->is_ended)
         remove_shared(shared);
     pthread_mutex_unlock(&lock);
     if (is_last)

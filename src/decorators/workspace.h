@@ -33,7 +33,9 @@ typedef struct leat__shared_reader {
     char *name;                /* NULL: none, but */
     const void *key;           /* the pipeline that its callers read */
     int callers;
+    int cancelled; /* of the callers */
     bool is_open;
+    bool is_ended; /* the reader is cancelled, and found no more */
 } leat__shared_reader;
 
 /*
@@ -44,7 +46,12 @@ typedef struct leat__shared_reader {
  */
 int leat__workspace_open(const leat_open *open, leat__shared_reader **out);
 
-/* The last caller closes the reader. */
-void leat__workspace_close(leat__shared_reader *shared);
+/* One more caller is cancelled. The last one cancels the reader; who opens the
+ * pipeline then has another one. */
+void leat__workspace_cancel(leat__shared_reader *shared);
+
+/* Of a caller that is cancelled or not. The last one closes the reader; the
+ * last that is not cancelled cancels it. */
+void leat__workspace_close(leat__shared_reader *shared, bool is_cancelled);
 
 #endif

@@ -288,20 +288,12 @@ int leat__mapped_file_await(const leat__mapped_file *file, leat__span spans[],
     return LEAT_OK;
 }
 
-/* By its name there may be a pipe or a device by now, whose opening has side
- * effects. */
-static int open_again(const leat__mapped_file *file)
-{
-    struct stat found;
-    return stat(file->name, &found) == 0 && S_ISREG(found.st_mode)
-               ? open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-               : -1;
-}
-
-/* Without a descriptor of its own the file is opened again for a moment. */
+/* Without a descriptor of its own the file is opened again for a moment, if it
+ * is one by now. */
 static void forget(const leat__mapped_file *file, size_t begin, size_t end)
 {
-    int fd = file->fd >= 0 ? file->fd : open_again(file);
+    int fd = file->fd >= 0 ? file->fd
+                           : leat__file_open_regular(AT_FDCWD, file->name, 0);
     if (fd < 0)
         return;
     (void)posix_fadvise(fd, (off_t)begin, (off_t)(end - begin),

@@ -288,7 +288,13 @@ mkdir unread unread/data.npy
 mkfifo unread/label.npy
 expect 2 '/data.npy: expected a regular file' compare unread unread
 rmdir unread/data.npy
+(exec sleep 0 >unread/label.npy) &
+writer=$!
 expect 2 'unread/label.npy: expected a regular file' compare unread unread
+sleep 0.1
+# Who waits to write to it goes on waiting.
+kill $writer || failed=1
+wait $writer 2>/dev/null
 rm -r unread
 net "$good"
 # shellcheck disable=SC2002 # a pipe is what is tested

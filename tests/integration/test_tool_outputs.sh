@@ -266,6 +266,44 @@ check 'the end of the output leaves nothing' test ! -e kept.partial
 run 2 dump --reader "$begun" --batch 4 --out db
 check 'an error leaves nothing' test ! -e kept.partial
 
+# Nobody reads its messages: a first signal ends it as any other.
+mkfifo unread
+exec 6<>unread # a pipe that is full
+dd if=/dev/zero bs=4096 count=64 oflag=nonblock >&6 2>/dev/null
+env --default-signal=TERM "$leat" import pipeline random:100000000,shape=1x4x4 stuck >out 2>&6 &
+pid=$!
+until [ -e stuck.leat-part ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+sleep 2
+kill -TERM $pid
+{ timeout 60 tail --pid=$pid -f /dev/null || kill -KILL $pid; } 2>/dev/null
+wait $pid 2>/dev/null
+check "status $? where nobody reads the messages" test $? -eq 143
+check 'what was interrupted can be resumed' test -e stuck.leat-part/journal
+exec 6>&-
+rm -r unread stuck*
+
+# A list of bad records that was made is removed then, but no pipe that has its name by
+# now is opened: who waits to write to it goes on waiting.
+mkfifo input
+exec 7<>input
+printf '1,1\n' >&7
+"$leat" dump --reader 'text:input | columns:x=float32,y=float32' --top x --batch 4 \
+    --batches 9 --out taken.out --on-error ZERO --bad-record-file taken 2>err &
+pid=$!
+until [ -e taken ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+rm taken
+mkfifo taken
+(exec sleep 0 >taken) &
+writer=$!
+sleep 0.1
+kill $pid
+wait $pid 2>/dev/null
+sleep 0.1
+check "a pipe that has the list's name by now is not opened: $(cat err)" kill $writer
+wait $writer 2>/dev/null
+exec 7>&-
+rm input taken
+
 # The directory of an import: a stranger's files in it are refused or removed,
 # and nothing is written through them.
 printf '\000\000\010\003\000\000\000\003\000\000\000\002\000\000\000\003%s' \

@@ -165,9 +165,9 @@ START_TEST(the_limit_is_passed_by_the_first_record_above_it)
             ck_assert_int_eq(leat__bad_record_log_check(log),
                              is_over ? LEAT_ELIMIT : LEAT_OK);
             snprintf(line, sizeof(line),
-                     "data: %d bad records, max_errors allows %d; the first "
+                     "data: %d bad record%s, max_errors allows %d; the first "
                      "one: reason 1",
-                     (int)n, (int)most);
+                     (int)n, n == 1 ? "" : "s", (int)most);
             if (is_over)
                 ck_assert_str_eq(leat_last_error(), line);
         }

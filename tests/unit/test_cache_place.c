@@ -289,18 +289,20 @@ static void expect_refused_below_sticky(void)
     if (nobody_become())
         _exit(77);
     int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
-    _exit(status != LEAT_EINVAL || !strstr(leat_last_error(), "sticky") ||
-          cache_is_there(".partial"));
+    _exit(status != LEAT_EINVAL || !strstr(leat_last_error(), "sticky"));
 }
 
+/* Also one that a killed writer of theirs left. */
 START_TEST(so_is_another_users_directory_in_a_sticky_one)
 {
+    char made[sizeof(cache_path) + 8];
+    snprintf(made, sizeof(made), "%s%s", cache_path, _i ? ".partial" : "");
     if (getuid() != 0) {
         printf("skipped: only the superuser has another user\n");
         return;
     }
-    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
-    ck_assert_int_eq(chmod(cache_path, 0777), 0);
+    ck_assert_int_eq(mkdir(made, 0777), 0);
+    ck_assert_int_eq(chmod(made, 0777), 0);
     ck_assert_int_eq(chmod(cache_root, 01777), 0);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -314,8 +316,9 @@ START_TEST(so_is_another_users_directory_in_a_sticky_one)
         return;
     }
     ck_assert_int_eq(WEXITSTATUS(result), 0);
+    ck_assert_int_eq(cache_is_there(".partial"), _i);
     /* A user who may replace it does. */
-    ck_assert_int_eq(chown(cache_path, 65534, (gid_t)-1), 0);
+    ck_assert_int_eq(chown(made, 65534, (gid_t)-1), 0);
     cache_make(CACHE_SAMPLES);
     ck_assert(cache_is_there("/index"));
 }
@@ -332,7 +335,8 @@ int main(void)
     tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
     tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
     tcase_add_test(tcase, so_is_a_mount_point);
-    tcase_add_test(tcase, so_is_another_users_directory_in_a_sticky_one);
+    tcase_add_loop_test(tcase, so_is_another_users_directory_in_a_sticky_one, 0,
+                        2);
     tcase_add_test(
         tcase,
         a_user_whom_a_list_denies_the_directory_cannot_read_it_meanwhile);

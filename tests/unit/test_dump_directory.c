@@ -117,8 +117,19 @@ static int count_files(void)
     return n - 2;
 }
 
-/* Two batches, a file for each, beside an earlier dump of one. */
-static int publish_two_batches(void)
+/* As a program does that replaces its file in one step. */
+static void put_another(const char *name)
+{
+    char path[128];
+    write_file("new", of_another);
+    snprintf(path, sizeof(path), "%s", in("new"));
+    ck_assert_int_eq(rename(path, in(name)), 0);
+}
+
+/* Two batches, a file for each, beside an earlier dump of one. `takes_back`:
+ * another program's file takes the place of the second, and then the token
+ * cannot be written. */
+static int publish_two_batches(bool takes_back)
 {
     const int64_t shape[] = {1};
     struct dump_writer *writer = NULL;
@@ -135,6 +146,10 @@ static int publish_two_batches(void)
     ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
     ck_assert_int_eq(dump_writer_complete(writer), LEAT_OK);
     int status = dump_writer_publish(writer);
+    if (!status && takes_back) {
+        put_another("data.0001.npy");
+        status = dump_writer_unpublish(writer, LEAT_EIO);
+    }
     dump_writer_close(writer);
     leat_blob_destroy(blob);
     return status;
@@ -145,6 +160,7 @@ static void set_aside(struct dump_directory *dump)
     write_file("data.npy", dump_start);
     write_file("label.npy", dump_start);
     ck_assert_int_eq(dump_directory_open(dump, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_directory_list_earlier(dump), LEAT_OK);
     ck_assert_int_eq(dump_directory_set_aside(dump), LEAT_OK);
     ck_assert(access(in("data.npy"), F_OK));
     ck_assert(access(in("label.npy"), F_OK));
@@ -194,6 +210,7 @@ START_TEST(files_of_a_directory_that_came_meanwhile_stay)
     write_file("data.npy", dump_start);
     ck_assert_int_eq(dump_directory_open(&dump, directory, true), LEAT_OK);
     snprintf(moved, sizeof(moved), "%s.moved", directory);
+    ck_assert_int_eq(dump_directory_list_earlier(&dump), LEAT_OK);
     ck_assert_int_eq(rename(directory, moved), 0);
     ck_assert_int_eq(mkdir(directory, 0777), 0);
     write_file("data.npy", of_another);
@@ -218,7 +235,7 @@ START_TEST(a_directory_that_comes_while_files_get_names_keeps_its_own)
     struct stat earlier;
     is_plain = false;
     until_replaced = _i;
-    ck_assert_int_eq(publish_two_batches(), LEAT_EIO);
+    ck_assert_int_eq(publish_two_batches(false), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "replaced"));
     ck_assert(begins_so(in("data.0000.npy"), of_another));
     ck_assert(begins_so(in("data.0001.npy"), of_another));
@@ -227,6 +244,37 @@ START_TEST(a_directory_that_comes_while_files_get_names_keeps_its_own)
     ck_assert_int_eq(stat(in("data.0000.npy"), &earlier), 0);
     ck_assert_int_eq(earlier.st_size, DUMP_START_BYTES);
     ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
+/* Between the look at it and the rename. */
+START_TEST(a_file_that_took_the_place_of_a_dump_s_gets_its_name_back)
+{
+    struct dump_directory dump;
+    write_file("data.npy", dump_start);
+    write_file("label.npy", dump_start);
+    ck_assert_int_eq(dump_directory_open(&dump, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_directory_list_earlier(&dump), LEAT_OK);
+    put_another("label.npy");
+    ck_assert_int_eq(dump_directory_set_aside(&dump), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "label.npy: somebody"));
+    ck_assert_int_eq(dump_directory_restore(&dump, LEAT_EINVAL), LEAT_EINVAL);
+    dump_directory_close(&dump, false);
+    ck_assert(begins_so(in("data.npy"), dump_start));
+    ck_assert(begins_so(in("label.npy"), of_another));
+    ck_assert_int_eq(count_files(), 2);
+}
+END_TEST
+
+START_TEST(nor_is_it_removed_with_a_dump_that_is_taken_back)
+{
+    struct stat earlier;
+    is_plain = false;
+    ck_assert_int_eq(publish_two_batches(true), LEAT_EIO);
+    ck_assert(begins_so(in("data.0001.npy"), of_another));
+    ck_assert_int_eq(stat(in("data.0000.npy"), &earlier), 0);
+    ck_assert_int_eq(earlier.st_size, DUMP_START_BYTES);
+    ck_assert_int_eq(count_files(), 2);
 }
 END_TEST
 
@@ -267,6 +315,9 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_directory_that_comes_while_files_get_names_keeps_its_own, 1,
         3);
+    tcase_add_test(tcase,
+                   a_file_that_took_the_place_of_a_dump_s_gets_its_name_back);
+    tcase_add_test(tcase, nor_is_it_removed_with_a_dump_that_is_taken_back);
     tcase_add_loop_test(tcase, a_pipe_of_a_dump_s_name_is_not_opened, 0, 2);
     return suite_run(suite);
 }

@@ -112,13 +112,17 @@ static void *hold_under_a_lock(void *unused)
     return unused;
 }
 
+/* Before main, as a static object of C++ does. */
+__attribute__((constructor)) static void register_handlers(void)
+{
+    (void)pthread_atfork(lock_application, unlock_application,
+                         unlock_application);
+}
+
 /* Registered before leat was used; under its lock other threads use leat. */
 START_TEST(the_application_has_handlers_with_a_lock)
 {
     pthread_t thread;
-    ck_assert_int_eq(pthread_atfork(lock_application, unlock_application,
-                                    unlock_application),
-                     0);
     ck_assert_int_eq(leat__fork_watch(), LEAT_OK);
     ck_assert_int_eq(pthread_create(&thread, NULL, hold_under_a_lock, NULL), 0);
     for (int i = 0; i < 300; i++) {

@@ -253,6 +253,48 @@ START_TEST(a_child_of_any_moment_opens_shared_readers)
 }
 END_TEST
 
+/* Whether the next line of standard input can be read. */
+static bool reads_a_line(leat_reader *reader)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    bool is_read = leat_reader_next(reader, &sample) == LEAT_OK;
+    leat_sample_finish(&sample);
+    return is_read;
+}
+
+/* Beside its parent's, which stays the only one there. */
+START_TEST(a_child_reads_standard_input_of_its_own)
+{
+    int input[2], ended;
+    leat_reader *reader = NULL, *second = NULL;
+    ck_assert(pipe(input) == 0 && dup2(input[0], STDIN_FILENO) == 0);
+    ck_assert_int_eq(write(input[1], "a\nb\nc\n", 6), 6);
+    close(input[1]);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "text:-"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert(reads_a_line(reader));
+    pid_t child = fork();
+    if (child == 0) {
+        int own[2];
+        if (pipe(own) || dup2(own[0], STDIN_FILENO) ||
+            write(own[1], "d\n", 2) != 2 || close(own[1]) ||
+            leat_pipeline_open(pipeline, &second) || !reads_a_line(second))
+            _exit(1);
+        leat_reader_close(reader);
+        reader = NULL;
+        bool is_taken =
+            leat_pipeline_open(pipeline, &reader) || !reads_a_line(reader);
+        leat_reader_close(second);
+        _exit(!is_taken);
+    }
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert_int_eq(ended, 0);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reader_fork");
@@ -263,6 +305,7 @@ int main(void)
     tcase_add_loop_test(tcase, so_is_a_child_of_a_reader_that_has_not_begun, 0,
                         TEXTS);
     tcase_add_test(tcase, a_child_leaves_a_reader_that_a_thread_was_inside_of);
+    tcase_add_test(tcase, a_child_reads_standard_input_of_its_own);
     /* A child of a moment in which another thread allocates waits for a lock of
        a sanitizer's. */
     if (!IS_SANITIZED)

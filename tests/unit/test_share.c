@@ -613,6 +613,64 @@ START_TEST(others_open_what_a_cancelled_opening_has_opened)
 }
 END_TEST
 
+/* A reader that computes without end, and is found by a name. */
+static const char without_end[] =
+    "range:1000000000000 | where:value=0..9 | share:x";
+
+static void *read_to_a_status(void *argument)
+{
+    leat_sample sample;
+    int status = LEAT_OK;
+    leat_sample_init(&sample);
+    while (!status)
+        status = leat_reader_next(argument, &sample);
+    leat_sample_finish(&sample);
+    return (void *)(intptr_t)status;
+}
+
+/* By the last cancel, or by the close of the only one that is not cancelled.
+ * Who opens it then has another reader. */
+START_TEST(a_reader_that_nobody_needs_ends)
+{
+    pthread_t thread;
+    void *status;
+    leat_reader *reads = open_text(without_end);
+    leat_reader *other = open_text(without_end);
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_to_a_status, reads), 0);
+    usleep(50000); /* after the ten samples, or before */
+    leat_reader_cancel(reads);
+    leat_reader_cancel(reads);
+    if (_i == 0)
+        leat_reader_close(other);
+    else
+        leat_reader_cancel(other);
+    pthread_join(thread, &status);
+    ck_assert_int_eq((int)(intptr_t)status, LEAT_ECANCELLED);
+    leat_reader *next = open_text(without_end);
+    ck_assert_int_eq(next_record(next), 0);
+    leat_reader_close(reads);
+    ck_assert_int_eq(next_record(next), 1);
+    if (_i == 1)
+        leat_reader_close(other);
+    leat_reader *more = open_text(without_end);
+    ck_assert_int_eq(next_record(more), 2);
+    leat_reader_close(more);
+    leat_reader_close(next);
+}
+END_TEST
+
+START_TEST(a_reader_that_others_need_goes_on)
+{
+    leat_reader *first = open_text("range:9 | share:x");
+    leat_reader *second = open_text("range:9 | share:x");
+    leat_reader_cancel(first);
+    ck_assert_int_eq(next_record(second), 0);
+    leat_reader_close(first);
+    ck_assert_int_eq(next_record(second), 1);
+    leat_reader_close(second);
+}
+END_TEST
+
 START_TEST(ranks_and_allocators_are_refused)
 {
     leat_reader *reader;
@@ -730,6 +788,8 @@ int main(void)
     tcase_add_test(tcase, two_layers_share_one_by_name);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits_for_anothers);
     tcase_add_test(tcase, others_open_what_a_cancelled_opening_has_opened);
+    tcase_add_loop_test(tcase, a_reader_that_nobody_needs_ends, 0, 2);
+    tcase_add_test(tcase, a_reader_that_others_need_goes_on);
     tcase_add_test(tcase, ranks_and_allocators_are_refused);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, callers_come_and_go);

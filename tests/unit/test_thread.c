@@ -59,12 +59,15 @@ START_TEST(a_thread_leaves_signals_to_the_caller)
     pthread_sigmask(SIG_BLOCK, NULL, &before);
     self_portrait found = look_in_thread("signals");
     const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD, SIGPIPE};
+    const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     pthread_sigmask(SIG_BLOCK, NULL, &after);
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         ck_assert_int_eq(sigismember(&found.blocked, signals[i]), 1);
         ck_assert_int_eq(sigismember(&after, signals[i]),
                          sigismember(&before, signals[i]));
     }
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+        ck_assert_int_eq(sigismember(&found.blocked, crashes[i]), 0);
     ck_assert(!pthread_equal(found.id, pthread_self()));
 }
 END_TEST

@@ -44,7 +44,9 @@ struct leat_reader {
  * the return of open and close. close is called after all other calls have
  * returned, and is the last call. A layer calls on its reader's thread, on
  * workers, and on the thread that calls setup, forward, restore or destroy;
- * leat's threads block all signals.
+ * leat's threads block all signals but those of a crash, such as SIGSEGV. A
+ * program that a function starts there, as by popen, begins so, too, unless the
+ * function sets its mask.
  *
  * Reentrancy. A function of a table, and a callback of leat/pipeline.h, may use
  * other layers and readers; of the layer that it reads for it may only call

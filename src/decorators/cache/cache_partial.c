@@ -63,6 +63,16 @@ static bool is_own(int at, const char *name, int fd)
            own.st_dev == found.st_dev && own.st_ino == found.st_ino;
 }
 
+/* Whether the file of that name is the one that was made. */
+static bool is_there(const leat__cache_partial *partial, const char *name,
+                     const leat__cache_file *made)
+{
+    struct stat found;
+    return made->number != 0 &&
+           !fstatat(partial->fd, name, &found, AT_SYMLINK_NOFOLLOW) &&
+           made->device == found.st_dev && made->number == found.st_ino;
+}
+
 static bool is_directory_in_place(const leat__cache_partial *partial)
 {
     return is_own(partial->parent_fd, partial_name_of(partial), partial->fd);
@@ -222,6 +232,12 @@ static int open_lock(leat__cache_partial *partial)
     return LEAT_OK;
 }
 
+static void remove_lock(const leat__cache_partial *partial)
+{
+    if (is_own(partial->fd, partial->lock, partial->lock_fd))
+        (void)unlinkat(partial->fd, partial->lock, 0);
+}
+
 static int refuse_busy(const leat__cache_partial *partial)
 {
     if (!is_in_place(partial))
@@ -244,9 +260,26 @@ static int lock_directory(const leat__cache_partial *partial)
     if (is_in_place(partial))
         return LEAT_OK;
     /* The directory is a complete cache by now, which has no lock. */
-    if (is_own(partial->fd, partial->lock, partial->lock_fd))
-        (void)unlinkat(partial->fd, partial->lock, 0);
+    remove_lock(partial);
     return LEAT_AGAIN;
+}
+
+/* What a killed writer left, which lost its lock with its life. */
+static int remove_leftover(const leat__cache_partial *partial)
+{
+    const char *const names[] = {"data", "index"};
+    for (int i = 0; i < 2; i++)
+        if (unlinkat(partial->fd, names[i], 0) && errno != ENOENT)
+            return leat__error_system(errno, "cannot remove %s/%s",
+                                      partial->partial, names[i]);
+    return LEAT_OK;
+}
+
+/* In a sticky directory another user's could not be renamed at the end. */
+static int take_over(const leat__cache_partial *partial)
+{
+    int status = leat__cache_target_check_sticky(partial->partial);
+    return status ? status : remove_leftover(partial);
 }
 
 static void close_one(int *fd)
@@ -273,6 +306,8 @@ int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
         status = open_lock(partial);
     if (!status)
         status = lock_directory(partial);
+    if (!status && !partial->is_made)
+        status = take_over(partial);
     if (status) {
         leat__fork_hold();
         close_one(&partial->lock_fd);
@@ -291,20 +326,23 @@ static int check_in_place(const leat__cache_partial *partial)
                             partial->partial);
 }
 
-int leat__cache_partial_create(const leat__cache_partial *partial,
-                               const char *name, int *fd)
+int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
+                               int *fd)
 {
+    struct stat about;
     int status = check_in_place(partial);
     if (status)
         return status;
-    if (unlinkat(partial->fd, name, 0) && errno != ENOENT)
-        return leat__error_system(errno, "cannot remove %s/%s",
-                                  partial->partial, name);
     int code = open_at(fd, partial->fd, name,
                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
-    return code ? leat__error_system(code, "cannot open %s/%s",
-                                     partial->partial, name)
-                : LEAT_OK;
+    if (!code && fstat(*fd, &about))
+        code = errno;
+    if (code)
+        return leat__error_system(code, "cannot make %s/%s", partial->partial,
+                                  name);
+    *(strcmp(name, "data") ? &partial->index : &partial->data) =
+        (leat__cache_file){about.st_dev, about.st_ino};
+    return LEAT_OK;
 }
 
 /* A file system that cannot sync directories need not; a directory that may be
@@ -343,13 +381,14 @@ static int keep_access(const leat__cache_partial *partial)
     return status;
 }
 
-int leat__cache_partial_complete(const leat__cache_partial *partial,
-                                 int data_fd)
+int leat__cache_partial_complete(const leat__cache_partial *partial)
 {
     int status = check_in_place(partial);
-    if (!status && !is_own(partial->fd, "data", data_fd))
+    if (!status && (!is_there(partial, "data", &partial->data) ||
+                    !is_there(partial, "index", &partial->index)))
         status = leat_error(LEAT_EIO,
-                            "%s/data: somebody else has removed or replaced it",
+                            "%s: somebody else has removed or replaced a file "
+                            "in it",
                             partial->partial);
     if (!status)
         status = keep_access(partial);
@@ -362,19 +401,21 @@ int leat__cache_partial_complete(const leat__cache_partial *partial,
     if (status)
         return status;
     status = sync_directory(partial->parent_fd, partial->path);
-    (void)unlinkat(partial->fd, partial->lock, 0);
+    remove_lock(partial);
     return status;
 }
 
 void leat__cache_partial_remove(const leat__cache_partial *partial)
 {
-    const char *const names[] = {"data", "index", partial->lock};
     if (!is_in_place(partial))
         return;
     /* Beside a file that stays, the lock says whose it is. */
-    for (int i = 0; i < 3; i++)
-        if (unlinkat(partial->fd, names[i], 0) && errno != ENOENT)
-            return;
+    if ((is_there(partial, "data", &partial->data) &&
+         unlinkat(partial->fd, "data", 0)) ||
+        (is_there(partial, "index", &partial->index) &&
+         unlinkat(partial->fd, "index", 0)))
+        return;
+    remove_lock(partial);
     (void)unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR);
 }
 

@@ -13,6 +13,13 @@
 #include "decorators/cache/cache_format.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
+
+/* Which file it is; zeroed: none. */
+typedef struct leat__cache_file {
+    dev_t device;
+    ino_t number;
+} leat__cache_file;
 
 /* The files are reached by descriptors only: whatever takes the place of the
  * directory, or of the working directory, is not touched. */
@@ -25,6 +32,7 @@ typedef struct leat__cache_partial {
     int fd;
     int lock_fd;  /* holds the lock; -1: nothing here is this writer's */
     bool is_made; /* by this writer, not one that was there */
+    leat__cache_file data, index; /* that it has made */
 } leat__cache_partial;
 
 /* Has no descriptor yet. Cannot fail. */
@@ -35,26 +43,27 @@ void leat__cache_partial_init(leat__cache_partial *partial);
  * LEAT_AGAIN: another process has completed or removed it at the same moment.
  * Errors: LEAT_ESTATE where another process, or another reader of this one, is
  * making the cache; LEAT_EINVAL for a path that is something else, and for
- * files of others in the directory; LEAT_EIO: what it has made is gone again.
+ * files of others in the directory, also where those may not be renamed;
+ * LEAT_EIO: what it has made is gone again.
  * Close it in any case.
  */
 int leat__cache_partial_open(leat__cache_partial *partial, const char *path);
 
-/* Makes a file in it; one that a killed writer left goes. Errors: LEAT_EIO,
- * also where somebody has removed or replaced the directory or its lock. */
-int leat__cache_partial_create(const leat__cache_partial *partial,
-                               const char *name, int *fd);
+/* Makes `data` or `index` in it. Errors: LEAT_EIO, also where somebody has
+ * removed or replaced the directory or its lock, or made that file. */
+int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
+                               int *fd);
 
 /*
- * Renames the directory to PATH, once all its names are on disk. `data_fd`: its
- * file `data`. Errors: LEAT_EIO, also where somebody has removed or replaced
- * the directory or one of its files.
+ * Renames the directory to PATH, once all its names are on disk. Errors:
+ * LEAT_EIO, also where somebody has removed or replaced the directory or one of
+ * its files.
  */
-int leat__cache_partial_complete(const leat__cache_partial *partial,
-                                 int data_fd);
+int leat__cache_partial_complete(const leat__cache_partial *partial);
 
-/* Removes an unfinished cache. Does nothing without the lock, nor where the
- * directory has been renamed, removed or replaced. */
+/* Removes an unfinished cache, but no file that has taken the place of one of
+ * its own. Does nothing without the lock, nor where the directory has been
+ * renamed, removed or replaced. */
 void leat__cache_partial_remove(const leat__cache_partial *partial);
 
 /* Only closes descriptors: it may run in a forked child. */

@@ -57,7 +57,7 @@ static int check_mount(const char *path)
 
 /* In a sticky directory, as /tmp, a user's directories are not replaced by
    others, except by its owner and the superuser. */
-static int check_sticky(const char *path)
+int leat__cache_target_check_sticky(const char *path)
 {
     leat__cache_path parent;
     struct stat above, found;
@@ -69,8 +69,8 @@ static int check_sticky(const char *path)
     if (user == 0 || user == above.st_uid || user == found.st_uid)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
-                      "%s: is another user's directory in a sticky one, which "
-                      "no cache can replace; name a directory in it",
+                      "%s: is another user's directory in a sticky one, where "
+                      "no cache can replace or rename it; name another one",
                       path);
 }
 
@@ -80,7 +80,7 @@ int leat__cache_target_check(const char *path)
     int status = check_empty(path);
     if (!status) {
         status = check_mount(path);
-        return status ? status : check_sticky(path);
+        return status ? status : leat__cache_target_check_sticky(path);
     }
     if (status != LEAT_AGAIN)
         return status;

@@ -291,7 +291,7 @@ static int write_index_to(int fd, const leat__cache_writer *writer)
 }
 
 /* On disk before the directory gets its name. */
-static int write_index(const leat__cache_writer *writer)
+static int write_index(leat__cache_writer *writer)
 {
     int fd = -1;
     int status = leat__cache_partial_create(&writer->partial, "index", &fd);
@@ -317,8 +317,7 @@ int leat__cache_writer_finish(leat__cache_writer *writer)
     if (!status)
         status = write_index(writer);
     if (!status)
-        status =
-            leat__cache_partial_complete(&writer->partial, writer->data_fd);
+        status = leat__cache_partial_complete(&writer->partial);
     writer->is_complete = !status;
     if (!status)
         free_memory(writer);

@@ -173,41 +173,38 @@ static int check_lines(const leat__bad_record_file *file)
                       file->name, file->path);
 }
 
-/* The file's descriptor, which is new if there was none; below 0: errno. */
+/* The file's descriptor, which is new if there was none; below 0: errno. Who
+ * waits at a pipe would take its opening and closing for the end. */
 static int open_or_make(leat__bad_record_file *file)
 {
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK;
     int fd = open(file->path, flags | O_CREAT | O_EXCL, 0666);
     file->is_made = fd >= 0;
     if (fd < 0 && errno == EEXIST) /* nor O_CREAT, for fs.protected_regular */
-        fd = open(file->path, flags);
+        fd = leat__file_open_regular(AT_FDCWD, file->path, O_RDWR | O_APPEND);
     if (fd < 0 && errno == ENOENT) { /* a link to nothing */
         fd = open(file->path, flags | O_CREAT, 0666);
         file->is_made = fd >= 0;
     }
-    /* Under another program's lease, which this open has asked to end. */
-    return fd < 0 && errno == EWOULDBLOCK
-               ? leat__file_open(file->path, O_RDWR | O_APPEND)
-               : fd;
+    return fd;
 }
 
 static int open_regular(leat__bad_record_file *file)
 {
     struct stat about;
-    /* Who waits at a pipe would take this opening and closing for its end. */
-    if (stat(file->path, &about) || S_ISREG(about.st_mode) ||
-        S_ISDIR(about.st_mode)) {
-        int fd = open_or_make(file);
-        int code = fd < 0 || fstat(fd, &about) ? errno : 0;
-        if (code == 0 && S_ISREG(about.st_mode)) {
-            file->file = fd;
-            return LEAT_OK;
-        }
-        if (fd >= 0)
-            (void)close(fd);
-        if (code)
-            return fail(file, code);
+    int fd = open_or_make(file);
+    int code = fd < 0 || fstat(fd, &about) ? errno : 0;
+    if (code == 0 && S_ISREG(about.st_mode)) {
+        file->file = fd;
+        return LEAT_OK;
     }
+    if (fd >= 0)
+        (void)close(fd);
+    if (code == ENXIO && stat(file->path, &about) == 0 &&
+        S_ISDIR(about.st_mode))
+        code = EISDIR;
+    if (code && code != ENXIO)
+        return fail(file, code);
     return leat_error(LEAT_EINVAL,
                       "%s: bad_record_file %s is there and is no regular file",
                       file->name, file->path);

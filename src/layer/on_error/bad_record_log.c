@@ -102,8 +102,8 @@ int leat__bad_record_log_check(const leat__bad_record_log *log)
         return LEAT_OK;
     const char *line = log->listed > 0 ? log->list[0].reason : "";
     return leat_error(LEAT_ELIMIT,
-                      "%s: %lld bad records, max_errors allows %lld; the first "
-                      "one: %s",
-                      log->name, (long long)distinct,
+                      "%s: %lld bad record%s, max_errors allows %lld; the "
+                      "first one: %s",
+                      log->name, (long long)distinct, distinct == 1 ? "" : "s",
                       (long long)log->max_errors, line);
 }

@@ -140,12 +140,9 @@ static int open_data(leat__lmdb_file *file)
     if (!S_ISREG(found.st_mode))
         return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
                           file->data);
-    file->fd = leat__file_open(file->data, 0);
+    file->fd = leat__file_open_regular(AT_FDCWD, file->data, 0);
     if (file->fd < 0 || fstat(file->fd, &found) != 0)
         return leat__error_system(errno, "%s: cannot be opened", file->data);
-    if (!S_ISREG(found.st_mode))
-        return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
-                          file->data);
     file->device = found.st_dev;
     file->inode = found.st_ino;
     return LEAT_OK;

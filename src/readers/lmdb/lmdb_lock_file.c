@@ -172,6 +172,16 @@ int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
     return LEAT_OK;
 }
 
+/* 0, or the system's error. */
+static int allocate(int fd, off_t begin, off_t size)
+{
+    int code;
+    do
+        code = fallocate(fd, FALLOC_FL_KEEP_SIZE, begin, size) ? errno : 0;
+    while (code == EINTR);
+    return code;
+}
+
 /*
  * Allocates the file's blocks: a store through the map into a hole would raise
  * SIGBUS on a full file system. 0, or ENOSPC or EDQUOT.
@@ -180,8 +190,7 @@ static int reserve(const leat__lmdb_lock_file *lock)
 {
     struct stat found;
     /* The size determines the number of slots, so it is kept. */
-    int code =
-        fallocate(lock->fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) ? errno : 0;
+    int code = allocate(lock->fd, 0, LOCK_BYTES);
     /* A file in use has its first blocks, with the slots of most readers. */
     if (code && fstat(lock->fd, &found) == 0 && found.st_blocks > 0)
         code = 0;
@@ -194,9 +203,9 @@ int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
     struct stat found;
     const off_t size = sizeof(leat__lmdb_lock_slot);
     off_t begin = (off_t)sizeof(leat__lmdb_lock_table) + (off_t)at * size;
-    if (!fallocate(lock->fd, FALLOC_FL_KEEP_SIZE, begin, size))
+    int code = allocate(lock->fd, begin, size);
+    if (!code)
         return LEAT_OK;
-    int code = errno;
     bool is_full = code == ENOSPC || code == EDQUOT;
     /* What the blocks reach is there. */
     if (!is_full || (fstat(lock->fd, &found) == 0 &&

@@ -32,7 +32,9 @@
 /* The most that one call reads. */
 #define READ_MAX ((size_t)1 << 30)
 
-static atomic_bool input_is_taken;
+/* The generation of the process that reads standard input, plus 1; 0: none
+ * does. A forked child may have another one. */
+static atomic_uint input_reader;
 
 /* Of what is no regular file. */
 static const leat__file_version no_version = {.size = -1};
@@ -42,7 +44,7 @@ void leat__byte_source_init(leat__byte_source *source, leat_reader *reader)
     source->reader = reader;
     source->path = NULL;
     source->fd = -1;
-    source->is_input = false;
+    source->input = 0;
     source->is_regular = false;
     source->version = no_version;
     source->offset = 0;
@@ -53,12 +55,13 @@ void leat__byte_source_init(leat__byte_source *source, leat_reader *reader)
 
 void leat__byte_source_close(leat__byte_source *source)
 {
-    if (source->is_input)
-        atomic_store(&input_is_taken, false);
+    unsigned own = source->input;
+    if (own)
+        atomic_compare_exchange_strong(&input_reader, &own, 0);
     else if (source->fd >= 0)
         close(source->fd);
     source->fd = -1;
-    source->is_input = false;
+    source->input = 0;
 }
 
 void leat__byte_source_finish(leat__byte_source *source)
@@ -135,12 +138,13 @@ int leat__byte_source_check_open(const leat__byte_source *source)
 /* Standard input is not reopened: what was read of it before has passed. */
 static int take_input(leat__byte_source *source)
 {
-    if (atomic_exchange(&input_is_taken, true))
+    unsigned own = leat__fork_generation() + 1;
+    if (atomic_exchange(&input_reader, own) == own)
         return leat_error(LEAT_ESTATE,
                           "-: standard input is being read already, and has "
                           "one reader at a time");
     source->fd = STDIN_FILENO;
-    source->is_input = true;
+    source->input = own;
     return LEAT_OK;
 }
 

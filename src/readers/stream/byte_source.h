@@ -20,7 +20,7 @@ typedef struct leat__byte_source {
     leat_reader *reader;        /* whose waiting is counted; NULL: no one's */
     const char *path;           /* borrowed while it is open */
     int fd;                     /* -1: none is open */
-    bool is_input;              /* it is standard input */
+    unsigned input;             /* standard input: its reader; 0: a file */
     bool is_regular;            /* read by offset; else it is waited for */
     leat__file_version version; /* of what was opened, as of check */
     int64_t offset;             /* of the next byte to read */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -47,11 +48,16 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* An interrupted write is restarted, and then has no one to wait for. */
+/* An interrupted write is restarted, and then has no one to wait for. stderr is
+ * to tell of the end, unless nobody reads it. */
 static void end_output(void)
 {
-    if (nothing >= 0)
-        dup2(nothing, STDOUT_FILENO);
+    struct pollfd messages = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (nothing < 0)
+        return;
+    dup2(nothing, STDOUT_FILENO);
+    if (poll(&messages, 1, 0) == 0)
+        dup2(nothing, STDERR_FILENO);
 }
 
 /*

@@ -9,11 +9,11 @@
 
 /*
  * From now on the first of these signals sets the flag and ends stdout, whose
- * reader a write may wait for; one more than half a second later kills. SIGHUP
- * stays ignored where it was, as under nohup. Call it once there is something
- * to clean up: a layer's setup may wait for a pipe, which only a signal that
- * kills ends. A SIGPIPE after another signal is passed over: the line that says
- * so may have lost its reader to the same signal.
+ * reader a write may wait for, and stderr where it is full; one more than half
+ * a second later kills. SIGHUP stays ignored where it was, as under nohup. Call
+ * it once there is something to clean up: a layer's setup may wait for a pipe,
+ * which only a signal that kills ends. A SIGPIPE after another signal is passed
+ * over: the line that says so may have lost its reader to the same signal.
  */
 void interrupt_catch(void);
 

@@ -38,7 +38,7 @@ char *target_resolve(const char *path)
 
 int64_t target_begin(const char *path, void *out, size_t size)
 {
-    int fd = leat__file_open(path, 0);
+    int fd = leat__file_open_regular(AT_FDCWD, path, 0);
     if (fd < 0)
         return -1;
     ssize_t n = read(fd, out, size);

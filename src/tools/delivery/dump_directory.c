@@ -42,40 +42,31 @@ static bool ends_in_npy(const char *name, size_t length)
 /* How many bytes of a dump's file a regular one has, of DUMP_START_BYTES; below
    0: it is something else, or errno says why that is not known. */
 static ssize_t read_start(const struct dump_directory *directory,
-                          const char *name)
+                          const char *name, struct stat *about)
 {
-    struct stat found;
     char start[DUMP_START_BYTES];
-    /* Opening a pipe or a device can have side effects. */
-    bool is_there = !fstatat(directory->fd, name, &found, AT_SYMLINK_NOFOLLOW);
-    if (is_there && !S_ISREG(found.st_mode)) {
-        errno = 0;
-        return -1;
-    }
-    int fd =
-        is_there ? leat__file_open_at(directory->fd, name, O_NOFOLLOW) : -1;
+    int fd = leat__file_open_regular(directory->fd, name, O_NOFOLLOW);
     if (fd < 0) {
-        /* Gone, or a link has taken its place. */
-        if (errno == ENOENT || errno == ELOOP)
+        if (errno == ENXIO || errno == ENOENT)
             errno = 0;
         return -1;
     }
     errno = 0;
-    ssize_t n = read(fd, start, DUMP_START_BYTES);
+    ssize_t n = fstat(fd, about) ? -1 : read(fd, start, DUMP_START_BYTES);
     int code = errno;
     close(fd); /* only read from: nothing can be lost */
     errno = code;
     return n > 0 && memcmp(start, dump_start, (size_t)n) ? -1 : n;
 }
 
-/* Whether a dump made the file. */
+/* Whether a dump made the file, and then which one it is. */
 static int find_dump_file(const struct dump_directory *directory,
-                          const char *name, bool *out)
+                          const char *name, bool *out, struct stat *about)
 {
     *out = false;
     if (!ends_in_npy(name, strlen(name)))
         return LEAT_OK;
-    ssize_t n = read_start(directory, name);
+    ssize_t n = read_start(directory, name, about);
     *out = n == DUMP_START_BYTES;
     return n < 0 && errno
                ? leat__error_system(errno, "%s/%s", directory->path, name)
@@ -87,8 +78,9 @@ static int find_dump_file(const struct dump_directory *directory,
 static bool is_leftover(const struct dump_directory *directory,
                         const char *name)
 {
+    struct stat about;
     return ends_in_npy(name, staged_file_target(name)) &&
-           read_start(directory, name) >= 0;
+           read_start(directory, name, &about) >= 0;
 }
 
 static int visit_entries(struct dump_directory *directory,
@@ -132,7 +124,8 @@ static int note_entry(struct dump_directory *directory, const char *name,
         is_leftover(directory, name))
         return LEAT_OK;
     bool is_earlier;
-    int status = find_dump_file(directory, name, &is_earlier);
+    struct stat about;
+    int status = find_dump_file(directory, name, &is_earlier, &about);
     if (status)
         return status;
     char *list = is_earlier                        ? found->earlier
@@ -215,43 +208,44 @@ int dump_directory_check(const struct dump_directory *directory,
 }
 
 /* Room for one more, zeroed. */
-static struct staged_file *add_aside(struct dump_directory *directory)
+static struct dump_earlier *add_earlier(struct dump_directory *directory)
 {
-    size_t n = directory->asides;
-    struct staged_file *grown =
-        realloc(directory->aside, (n + 1) * sizeof(*grown));
+    size_t n = directory->nearlier;
+    struct dump_earlier *grown =
+        realloc(directory->earlier, (n + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
-    directory->aside = grown;
-    directory->asides = n + 1;
-    grown[n] = (struct staged_file){0};
+    directory->earlier = grown;
+    directory->nearlier = n + 1;
+    grown[n] = (struct dump_earlier){0};
     return &grown[n];
 }
 
-/* The rename replaces an empty file that has just been created. */
-static int set_aside(struct dump_directory *directory, const char *name,
-                     void *context)
+static int list_earlier(struct dump_directory *directory, const char *name,
+                        void *context)
 {
     (void)context;
     bool is_earlier;
-    int status = interrupt_check();
-    if (!status)
-        status = find_dump_file(directory, name, &is_earlier);
+    struct stat about;
+    int status = find_dump_file(directory, name, &is_earlier, &about);
     if (status || !is_earlier)
         return status;
-    struct staged_file *one = add_aside(directory);
+    struct dump_earlier *one = add_earlier(directory);
     char *path;
     if (!one || asprintf(&path, "%s/%s", directory->path, name) < 0)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
-    status = staged_file_create_in(one, directory->fd, name, path);
+    one->about = about;
+    status = staged_file_create_in(&one->aside, directory->fd, name, path);
     if (!status)
-        status = staged_file_close(one, path);
-    if (!status && staged_file_set_aside(one))
-        status = system_error(path);
-    if (status)
-        staged_file_discard(one);
+        status = staged_file_close(&one->aside, path);
     free(path);
     return status;
+}
+
+int dump_directory_list_earlier(struct dump_directory *directory)
+{
+    return directory->force ? visit_entries(directory, list_earlier, NULL)
+                            : LEAT_OK;
 }
 
 int dump_directory_check_place(const struct dump_directory *directory)
@@ -266,32 +260,84 @@ int dump_directory_check_place(const struct dump_directory *directory)
                       directory->path);
 }
 
+/* The number of a file that was removed may be given to the next one. */
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+           a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Whether the file that has the temporary name is the one that was listed, or
+   a dump's at least, on a file system that numbers files anew. */
+static bool is_listed(const struct dump_directory *directory,
+                      const struct dump_earlier *one)
+{
+    struct stat found;
+    const char *name = one->aside.path;
+    if (!fstatat(directory->fd, name, &found, AT_SYMLINK_NOFOLLOW) &&
+        is_same_file(&found, &one->about))
+        return true;
+    return read_start(directory, name, &found) == DUMP_START_BYTES;
+}
+
+/* The rename replaces the empty file that has been created for it. */
+static int set_aside(const struct dump_directory *directory,
+                     struct dump_earlier *one)
+{
+    int status = interrupt_check();
+    if (status)
+        return status;
+    if (staged_file_set_aside(&one->aside))
+        return leat__error_system(errno, "%s/%s", directory->path,
+                                  one->aside.name);
+    one->gave_way = true;
+    return is_listed(directory, one)
+               ? LEAT_OK
+               : leat_error(LEAT_EINVAL,
+                            "%s/%s: somebody else has replaced it meanwhile",
+                            directory->path, one->aside.name);
+}
+
 int dump_directory_set_aside(struct dump_directory *directory)
 {
-    return directory->force ? visit_entries(directory, set_aside, NULL)
-                            : LEAT_OK;
+    int status = LEAT_OK;
+    for (size_t i = 0; !status && i < directory->nearlier; i++)
+        status = set_aside(directory, &directory->earlier[i]);
+    return status;
 }
 
 int dump_directory_restore(struct dump_directory *directory, int status)
 {
-    for (size_t i = 0; i < directory->asides; i++) {
-        struct staged_file *one = &directory->aside[i];
+    for (size_t i = 0; i < directory->nearlier; i++) {
+        struct dump_earlier *one = &directory->earlier[i];
         const char *path = directory->path;
-        if (one->path && staged_file_restore(one))
+        if (!one->gave_way)
+            continue;
+        if (staged_file_restore(&one->aside))
             leat__error_context(status, "%s/%s is now %s/%s, rename it", path,
-                                one->name, path, one->path);
+                                one->aside.name, path, one->aside.path);
         /* Nothing of it is left to be removed. */
-        free(one->path);
-        one->path = NULL;
+        free(one->aside.path);
+        one->aside.path = NULL;
+        one->gave_way = false;
     }
     return status;
 }
 
+void dump_directory_remove(const struct dump_directory *directory,
+                           const char *name)
+{
+    struct stat about;
+    if (read_start(directory, name, &about) == DUMP_START_BYTES)
+        unlinkat(directory->fd, name, 0);
+}
+
 void dump_directory_close(struct dump_directory *directory, bool keep)
 {
-    for (size_t i = 0; i < directory->asides; i++)
-        staged_file_discard(&directory->aside[i]);
-    free(directory->aside);
+    for (size_t i = 0; i < directory->nearlier; i++)
+        staged_file_discard(&directory->earlier[i].aside);
+    free(directory->earlier);
     /* Not before: they may be all that there is of an earlier dump. Only one
        process has the lock. */
     if (keep)

@@ -9,15 +9,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
+
+/* A file of an earlier dump. */
+struct dump_earlier {
+    struct staged_file aside; /* empty, until the file takes its name */
+    struct stat about;        /* of the file */
+    bool gave_way;            /* `aside` is the file */
+};
 
 struct dump_directory {
     const char *path; /* borrowed */
     int fd;           /* holds the lock on it; -1: none */
     bool is_made;     /* it, but for the first `kept` letters of the path */
     size_t kept;
-    bool force;                /* an earlier dump gives way */
-    struct staged_file *aside; /* of an earlier dump, by temporary names */
-    size_t asides;
+    bool force; /* an earlier dump gives way */
+    struct dump_earlier *earlier;
+    size_t nearlier;
 };
 
 /* A dump's file begins with these bytes: magic, version 1.0, the length of the
@@ -44,10 +52,16 @@ int dump_directory_check(const struct dump_directory *directory,
                          const char *path);
 
 /*
- * Gives the files of an earlier dump temporary names, since files of two dumps
- * must never be taken for one. Without `force` there was none, and what has
- * come since stays. Errors: LEAT_EIO, LEAT_ENOMEM, LEAT_ECANCELLED after a
- * signal; some then have these names.
+ * Lists the files of an earlier dump, which are to give way. Without `force`
+ * there was none, and what has come since stays. Errors: LEAT_EIO, LEAT_ENOMEM.
+ */
+int dump_directory_list_earlier(struct dump_directory *directory);
+
+/*
+ * Gives these files temporary names, since files of two dumps must never be
+ * taken for one. Errors: LEAT_EINVAL where another file has the
+ * name of one by now; LEAT_EIO; LEAT_ECANCELLED after a signal; some then have
+ * these names.
  */
 int dump_directory_set_aside(struct dump_directory *directory);
 
@@ -60,6 +74,11 @@ int dump_directory_check_place(const struct dump_directory *directory);
  * name, the error line then says so.
  */
 int dump_directory_restore(struct dump_directory *directory, int status);
+
+/* Removes a file that has been published, unless something else has its name by
+   now. */
+void dump_directory_remove(const struct dump_directory *directory,
+                           const char *name);
 
 /* Removes what is set aside. With `keep` removes what a killed dump left, too;
    else takes the directory back, where it was made and is empty. */

@@ -265,7 +265,7 @@ int dump_writer_complete(struct dump_writer *writer)
     int status = LEAT_OK;
     for (int i = 0; !status && i < writer->arrays; i++)
         status = complete_array(writer, i);
-    return status;
+    return status ? status : dump_directory_list_earlier(&writer->directory);
 }
 
 int dump_writer_publish(struct dump_writer *writer)
@@ -288,7 +288,7 @@ int dump_writer_unpublish(struct dump_writer *writer, int status)
         while (writer->array[i].published > 0) {
             int64_t last = --writer->array[i].published;
             const char *path = dump_writer_path(writer, i, last);
-            unlinkat(directory->fd, name_in(directory, path), 0);
+            dump_directory_remove(directory, name_in(directory, path));
         }
     }
     writer->is_published = false;

@@ -37,7 +37,8 @@ int dump_writer_add(struct dump_writer *writer, int i, const char *name,
 /* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch);
 
-/* Completes the files, after the last batch. Errors: LEAT_EIO. */
+/* Completes the files, after the last batch, and lists those of an earlier dump
+   that they replace. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int dump_writer_complete(struct dump_writer *writer);
 
 /* Gives them their names, in place of those of an earlier dump, all or none of

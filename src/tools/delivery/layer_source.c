@@ -1,5 +1,6 @@
 #include "tools/delivery/layer_source.h"
 
+#include "base/file.h"
 #include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -105,9 +106,16 @@ int layer_source_setup(struct layer_source *source)
     interrupt_watch(cancel_layer, source->layer);
     cleanup_add(close_layer, source);
     int status = leat_data_layer_setup(source->layer, NULL, 0);
+    if (source->makes_list && lstat(path, &source->list))
+        source->list = (struct stat){0};
     if (!status)
         layer_source_take_tops(source);
     return interrupt_explain(status);
+}
+
+static bool is_one_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 int layer_source_check_output(const struct layer_source *source,
@@ -116,7 +124,7 @@ int layer_source_check_output(const struct layer_source *source,
     struct stat output, list;
     const char *listed = list_of(source);
     if (!listed || stat(path, &output) || stat(listed, &list) ||
-        output.st_dev != list.st_dev || output.st_ino != list.st_ino)
+        !is_one_file(&output, &list))
         return LEAT_OK;
     return leat_error(
         LEAT_EINVAL, "%s: is the list of bad records; give another name", path);
@@ -213,16 +221,16 @@ void layer_source_destroy(struct layer_source *source)
     destroy(source);
 }
 
-/* Others that write to it have its lock. */
-static void drop_list(const char *path)
+/* An empty one. Others that write to it have its lock. */
+static void drop_list(const char *path, const struct stat *made)
 {
     struct stat list, named;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = leat__file_open_regular(AT_FDCWD, path, O_NOFOLLOW);
     if (fd < 0)
         return;
     if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &list) &&
-        S_ISREG(list.st_mode) && list.st_size == 0 && !lstat(path, &named) &&
-        named.st_ino == list.st_ino && named.st_dev == list.st_dev)
+        list.st_size == 0 && is_one_file(&list, made) && !lstat(path, &named) &&
+        is_one_file(&named, made))
         (void)unlink(path);
     (void)close(fd);
 }
@@ -230,6 +238,6 @@ static void drop_list(const char *path)
 void layer_source_abandon(struct layer_source *source)
 {
     if (source->makes_list)
-        drop_list(list_of(source));
+        drop_list(list_of(source), &source->list);
     destroy(source);
 }

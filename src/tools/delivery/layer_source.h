@@ -5,6 +5,7 @@
 #include "tools/delivery/layer_source_options.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 /* A layer with its tops. */
 struct layer_source {
@@ -14,7 +15,8 @@ struct layer_source {
     leat_device *device; /* NULL: the CPU reads; else a stream of it does */
     leat_stream stream;
     leat_blob *copy[LEAT_MAX_FIELDS]; /* of the tops, back from the device */
-    bool makes_list; /* of bad records, which is not there before setup */
+    bool makes_list;  /* of bad records, which is not there before setup */
+    struct stat list; /* which file that is, after setup; zeroed: none */
 };
 
 /* Creates the layer; nothing is opened yet. Errors: those of the layer. */

@@ -98,9 +98,9 @@ static void map_file(struct dump_file *file)
 {
     struct stat found;
     const char *path = file->path;
-    int fd = leat__file_open(path, 0);
+    int fd = leat__file_open_regular(AT_FDCWD, path, 0);
     bool failed = fd < 0 || fstat(fd, &found);
-    if (!failed && !S_ISREG(found.st_mode))
+    if (failed && errno == ENXIO)
         message_fail("%s: expected a regular file, as leat dump writes it",
                      path);
     file->size = failed ? 0 : (size_t)found.st_size;

@@ -101,10 +101,6 @@ static int read_bytes(struct image_record_maker *maker, const char *path,
     struct stat about;
     if (fstat(fd, &about))
         return system_error(path);
-    if (!S_ISREG(about.st_mode))
-        return leat_error(LEAT_EDATA, "%s: is %s, no regular file", path,
-                          S_ISDIR(about.st_mode) ? "a directory"
-                                                 : "a pipe or a device");
     if (about.st_size > RECORD_MOST - WIRE_MOST)
         return leat_error(LEAT_EDATA,
                           "%s: %lld bytes, more than the %d that a record can "
@@ -125,14 +121,17 @@ static int read_bytes(struct image_record_maker *maker, const char *path,
     return LEAT_OK;
 }
 
-/* Does not wait for a pipe's writer. */
+/* Opens no pipe, whose writer would take that for a reader. */
 static int read_file(struct image_record_maker *maker)
 {
     const char *path = (const char *)maker->path.bytes;
-    int fd;
-    do
-        fd = leat__file_open(path, 0);
-    while (fd < 0 && errno == EINTR);
+    struct stat about;
+    int fd = leat__file_open_regular(AT_FDCWD, path, 0);
+    if (fd < 0 && errno == ENXIO)
+        return leat_error(LEAT_EDATA, "%s: is %s, no regular file", path,
+                          !stat(path, &about) && S_ISDIR(about.st_mode)
+                              ? "a directory"
+                              : "a pipe or a device");
     if (fd < 0)
         return system_error(path);
     int status = read_bytes(maker, path, fd);
