@@ -41,9 +41,26 @@ static int filter_open(leat__byte_filter *filter, const char *path,
     return leat__byte_stream_open(&io->stream, path, compression);
 }
 
+/* Frees what a rare long chunk took, once another one has been given, or the
+ * file has ended. */
+static void trim_payload(recordio_filter *io)
+{
+    leat__recordio_buffer *payload = &io->payload;
+    if (payload->capacity <= PAYLOAD_KEPT ||
+        payload->size > payload->capacity / 8)
+        return;
+    leat__free_pages(payload->bytes, payload->capacity);
+    payload->bytes = NULL;
+    payload->capacity = 0;
+    atomic_store_explicit(&io->payload_memory, 0, memory_order_relaxed);
+}
+
 static void filter_close(leat__byte_filter *filter)
 {
-    leat__byte_stream_close(&filter_of(filter)->stream);
+    recordio_filter *io = filter_of(filter);
+    leat__byte_stream_close(&io->stream);
+    empty(io);
+    trim_payload(io);
 }
 
 static leat__file_version filter_version(const leat__byte_filter *filter)
@@ -110,17 +127,6 @@ static void write_header(recordio_filter *io, uint32_t nrecords,
     io->given = 0;
 }
 
-/* Frees what a rare long chunk took, once another one has been given. */
-static void trim_payload(leat__recordio_buffer *payload)
-{
-    if (payload->capacity <= PAYLOAD_KEPT ||
-        payload->size > payload->capacity / 8)
-        return;
-    leat__free_pages(payload->bytes, payload->capacity);
-    payload->bytes = NULL;
-    payload->capacity = 0;
-}
-
 /* The chunk is in the window. */
 static int unpack_chunk(recordio_filter *io,
                         const leat__recordio_header *header)
@@ -128,7 +134,7 @@ static int unpack_chunk(recordio_filter *io,
     const unsigned char *stored = io->stream.next + LEAT__RECORDIO_HEADER;
     uint32_t found = io->dialect->checksum(stored, header->stored);
     uint32_t compressor = 0, nrecords = header->nrecords;
-    trim_payload(&io->payload);
+    trim_payload(io);
     io->payload.size = 0;
     if (found != header->checksum) {
         compressor = LEAT__RECORDIO_BAD_CHECKSUM;

@@ -41,8 +41,27 @@ void leat__byte_stream_finish(leat__byte_stream *stream)
     leat__free_pages(stream->window, stream->capacity + PACKET);
 }
 
+static void count_memory(leat__byte_stream *stream)
+{
+    size_t bytes = stream->capacity ? stream->capacity + PACKET : 0;
+    if (stream->inflater)
+        bytes += leat__inflater_memory();
+    atomic_store_explicit(&stream->memory, bytes, memory_order_relaxed);
+}
+
+/* A file that has ended needs no room for its longest record. */
 static void empty_window(leat__byte_stream *stream)
 {
+    if (stream->capacity > WINDOW_MIN) {
+        unsigned char *window = leat__resize_pages(
+            stream->window, stream->capacity + PACKET, WINDOW_MIN + PACKET);
+        if (window) {
+            stream->window = window;
+            stream->capacity = WINDOW_MIN;
+            stream->small_fills = 0;
+            count_memory(stream);
+        }
+    }
     stream->next = stream->window;
     stream->left = 0;
 }
@@ -54,14 +73,6 @@ void leat__byte_stream_close(leat__byte_stream *stream)
         stream->filter->close(stream->filter);
     empty_window(stream);
     stream->ended = true;
-}
-
-static void count_memory(leat__byte_stream *stream)
-{
-    size_t bytes = stream->capacity ? stream->capacity + PACKET : 0;
-    if (stream->inflater)
-        bytes += leat__inflater_memory();
-    atomic_store_explicit(&stream->memory, bytes, memory_order_relaxed);
 }
 
 static int begin_inflater(leat__byte_stream *stream)
