@@ -24,8 +24,9 @@ typedef struct leat_push leat_push;
  * copied. It takes the memory of all of them, sizeof(leat_sample) each, at
  * once, their buffers as they are sent. `name` is the source of its samples;
  * NULL: "push". Owned by the caller: leat_push_unref. Errors: LEAT_EINVAL for a
- * capacity below 1, fields fewer than 1 or more than LEAT_MAX_FIELDS, and
- * unknown types; LEAT_ENOMEM. Thread safety: any thread.
+ * capacity below 1, fields fewer than 1 or more than LEAT_MAX_FIELDS, names
+ * that are missing, longer than 63 letters or alike, and unknown types;
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_push_create(leat_push **out, const char *name,
                               const leat_field_spec fields[], int nfields,

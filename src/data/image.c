@@ -113,9 +113,8 @@ static int foreign_error(const leat__image_source *source)
                               foreign_formats[i].name);
     char text[LEAT__KEY_TEXT_MAX];
     size_t shown = source->size < 8 ? source->size : 8;
-    return leat_error(LEAT_EDATA,
-                      "neither JPEG nor PNG: %zu bytes that begin with '%s'",
-                      source->size, leat__key_text(text, source->bytes, shown));
+    return leat_error(LEAT_EDATA, "neither JPEG nor PNG: it begins with '%s'",
+                      leat__key_text(text, source->bytes, shown));
 }
 
 /* Frees the codec's memory. */

@@ -25,6 +25,7 @@
 #include "data/sample.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void copy_fields(leat_push *push, const leat_field_spec fields[], int n)
 {
@@ -42,6 +43,20 @@ static void copy_fields(leat_push *push, const leat_field_spec fields[], int n)
     }
 }
 
+static int check_name(const leat_field_spec fields[], int i)
+{
+    const char *name = fields[i].name, *offsets_of = fields[i].offsets_of;
+    if (!name || !name[0] || strlen(name) >= LEAT__PUSH_NAME_SIZE ||
+        (offsets_of && strlen(offsets_of) >= LEAT__PUSH_NAME_SIZE))
+        return leat_error(LEAT_EINVAL,
+                          "field %d: expected names of 1 to %d letters", i,
+                          LEAT__PUSH_NAME_SIZE - 1);
+    for (int k = 0; k < i; k++)
+        if (!strcmp(fields[k].name, name))
+            return leat_error(LEAT_EINVAL, "two fields are \"%s\"", name);
+    return LEAT_OK;
+}
+
 static int check_specs(const leat_field_spec fields[], int n, int capacity)
 {
     if (capacity < 1)
@@ -52,6 +67,9 @@ static int check_specs(const leat_field_spec fields[], int n, int capacity)
         return leat_error(LEAT_EINVAL, "expected 1 to %d fields, got %d",
                           LEAT_MAX_FIELDS, fields ? n : 0);
     for (int i = 0; i < n; i++) {
+        int status = check_name(fields, i);
+        if (status)
+            return status;
         if (!leat_dtype_size(fields[i].dtype))
             return leat_error(LEAT_EINVAL, "field %d: unknown dtype %d", i,
                               (int)fields[i].dtype);

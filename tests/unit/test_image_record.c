@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -369,6 +370,27 @@ START_TEST(what_cannot_be_read_is_named_with_its_reason)
 }
 END_TEST
 
+static long most_kilobytes(void)
+{
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* A hole of 256 MiB. */
+START_TEST(a_large_file_that_is_no_image_is_not_read)
+{
+    const struct image_record_options options = {.root = folder};
+    char path[256];
+    write_file("hole.jpg", "", 0);
+    snprintf(path, sizeof(path), "%s/hole.jpg", folder);
+    ck_assert_int_eq(truncate(path, 256 << 20), 0);
+    long before = most_kilobytes();
+    assert_unreadable(&options, "hole.jpg", "neither JPEG nor PNG");
+    ck_assert_int_lt(most_kilobytes() - before, 64 << 10);
+}
+END_TEST
+
 START_TEST(an_image_that_cannot_be_encoded_is_unreadable)
 {
     const struct image_record_options options = {
@@ -406,6 +428,7 @@ int main(void)
     tcase_add_test(records, a_png_holds_the_pixels_without_loss);
     tcase_add_test(records, a_root_is_a_directory_with_or_without_a_slash);
     tcase_add_test(records, what_cannot_be_read_is_named_with_its_reason);
+    tcase_add_test(tcase, a_large_file_that_is_no_image_is_not_read);
     tcase_add_test(records, an_image_that_cannot_be_encoded_is_unreadable);
     tcase_add_test(records, a_record_has_less_than_two_gibibytes);
     suite_add_tcase(suite, records);

@@ -167,6 +167,29 @@ static void await_size(int n)
         sched_yield();
 }
 
+START_TEST(names_that_could_not_be_told_apart_are_refused)
+{
+    char longest[65] = "";
+    memset(longest, 'n', 64);
+    leat_field_spec named[2] = {{.name = "a", .dtype = LEAT_INT32},
+                                {.name = "a", .dtype = LEAT_INT32}};
+    const char *const refused[] = {"a", "", NULL, longest};
+    for (int i = 0; i < 4; i++) {
+        named[1].name = refused[i];
+        ck_assert_int_eq(leat_push_create(&push, NULL, named, 2, 1),
+                         LEAT_EINVAL);
+    }
+    named[1] = (leat_field_spec){
+        .name = "b", .dtype = LEAT_INT32, .offsets_of = longest};
+    ck_assert_int_eq(leat_push_create(&push, NULL, named, 2, 1), LEAT_EINVAL);
+    longest[63] = 0;
+    named[1] = (leat_field_spec){.name = longest, .dtype = LEAT_INT32};
+    leat_push *made;
+    ck_assert_int_eq(leat_push_create(&made, NULL, named, 2, 1), LEAT_OK);
+    leat_push_unref(made);
+}
+END_TEST
+
 /* ---- Paddle's cases ----------------------------------------------------- */
 
 START_TEST(a_capacity_of_zero_is_refused)
@@ -741,6 +764,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 2 * HANG);
     suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, names_that_could_not_be_told_apart_are_refused);
     tcase_add_test(tcase, a_capacity_of_zero_is_refused);
     tcase_add_test(tcase, capacity_and_size_are_reported);
     tcase_add_loop_test(tcase, first_in_is_first_out, 0, 5);

@@ -16,3 +16,11 @@ int buffer_reserve(struct buffer *buffer, size_t size)
     buffer->size = wanted;
     return LEAT_OK;
 }
+
+void buffer_trim(struct buffer *buffer, size_t most)
+{
+    if (buffer->size <= most)
+        return;
+    free(buffer->bytes);
+    *buffer = (struct buffer){0};
+}

@@ -18,4 +18,7 @@ struct buffer {
  */
 int buffer_reserve(struct buffer *buffer, size_t size);
 
+/* Frees memory of more than `most` bytes, with what is in it. */
+void buffer_trim(struct buffer *buffer, size_t most);
+
 #endif

@@ -158,10 +158,7 @@ static void wait_for(struct worker_pool *pool, const struct slot *slot)
 static void give_back(struct worker_pool *pool, struct slot *slot)
 {
     size_t size = slot->bytes.size;
-    if (size > MOST_KEPT) {
-        free(slot->bytes.bytes);
-        slot->bytes = (struct buffer){0};
-    }
+    buffer_trim(&slot->bytes, MOST_KEPT);
     pool->taken = 0;
     pool->taken_bytes = 0;
     pthread_mutex_lock(&pool->lock);

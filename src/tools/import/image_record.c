@@ -21,6 +21,8 @@
 
 enum {
     JPEG_QUALITY = 95,     /* as of OpenCV's imencode */
+    HEAD_BYTES = 64,       /* of a file, that tell what it is */
+    MOST_KEPT = 4 << 20,   /* bytes of a buffer after its image */
     RECORD_MOST = INT_MAX, /* the most that protobuf's parsers take */
     WIRE_MOST = 64 + 5 * IMAGE_LABELS_MOST /* of a Datum without its data */
 };
@@ -95,6 +97,32 @@ static int system_error(const char *path)
     return leat_error(status, "%s: %s", path, strerror(code));
 }
 
+/* Reads on until `size` bytes are there, or the file ends. */
+static int read_up_to(struct image_record_maker *maker, const char *path,
+                      int fd, size_t size)
+{
+    int status = buffer_reserve(&maker->file, size + 1);
+    if (status)
+        return status;
+    for (ssize_t n = 1; maker->file_size < size && n;) {
+        n = read(fd, maker->file.bytes + maker->file_size,
+                 size - maker->file_size);
+        if (n < 0 && errno != EINTR)
+            return system_error(path);
+        maker->file_size += n > 0 ? (size_t)n : 0;
+    }
+    return LEAT_OK;
+}
+
+/* As a JPEG or a PNG, by the bytes of which the decoder says so. */
+static bool begins_as_image(const struct image_record_maker *maker)
+{
+    const unsigned char *bytes = maker->file.bytes;
+    return maker->file_size >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xd8) ||
+                                     (bytes[0] == 0x89 && bytes[1] == 'P'));
+}
+
+/* Of what is no image only the head. */
 static int read_bytes(struct image_record_maker *maker, const char *path,
                       int fd)
 {
@@ -107,18 +135,11 @@ static int read_bytes(struct image_record_maker *maker, const char *path,
                           "hold",
                           path, (long long)about.st_size,
                           RECORD_MOST - WIRE_MOST);
-    size_t size = (size_t)about.st_size;
-    int status = buffer_reserve(&maker->file, size + 1);
-    if (status)
-        return status;
-    size_t got = 0;
-    for (ssize_t n = 1; got < size && n; got += n > 0 ? (size_t)n : 0) {
-        n = read(fd, maker->file.bytes + got, size - got);
-        if (n < 0 && errno != EINTR)
-            return system_error(path);
-    }
-    maker->file_size = got;
-    return LEAT_OK;
+    maker->file_size = 0;
+    int status = read_up_to(maker, path, fd, HEAD_BYTES);
+    return status || !begins_as_image(maker)
+               ? status
+               : read_up_to(maker, path, fd, (size_t)about.st_size);
 }
 
 /* Opens no pipe, whose writer would take that for a reader. */
@@ -343,6 +364,9 @@ int image_record_make(struct image_record_maker *maker, const char *name,
     leat_datum datum = {.label = label->class,
                         .float_data = (const unsigned char *)label->value,
                         .float_count = label->count};
+    buffer_trim(&maker->file, MOST_KEPT);
+    buffer_trim(&maker->pixels, MOST_KEPT);
+    buffer_trim(&maker->record, MOST_KEPT);
     int status = join_path(maker, name);
     if (!status)
         status = read_file(maker);
