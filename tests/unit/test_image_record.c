@@ -428,7 +428,7 @@ int main(void)
     tcase_add_test(records, a_png_holds_the_pixels_without_loss);
     tcase_add_test(records, a_root_is_a_directory_with_or_without_a_slash);
     tcase_add_test(records, what_cannot_be_read_is_named_with_its_reason);
-    tcase_add_test(tcase, a_large_file_that_is_no_image_is_not_read);
+    tcase_add_test(records, a_large_file_that_is_no_image_is_not_read);
     tcase_add_test(records, an_image_that_cannot_be_encoded_is_unreadable);
     tcase_add_test(records, a_record_has_less_than_two_gibibytes);
     suite_add_tcase(suite, records);
