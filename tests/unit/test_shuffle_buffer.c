@@ -10,6 +10,7 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,6 +467,31 @@ START_TEST(what_it_holds_is_reported_and_has_a_limit)
 }
 END_TEST
 
+/* What malloc has of the system; 0 under a sanitizer, which has its own. */
+static int64_t heap_size(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (int64_t)(info.arena + info.hblkhd);
+}
+
+START_TEST(what_samples_of_a_few_bytes_take_is_counted)
+{
+    leat_pipeline *pipeline = order_parse("range:50000 | shuffle:40000,seed=7");
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int64_t before = heap_size();
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    for (int i = 0; i < 5000; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    int64_t counted = reader->ops->memory(reader);
+    ck_assert_int_le(heap_size() - before, counted + counted / 10);
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* A hundred and fifty of 8 bytes, and then of 80,000. */
 static int give_growing(void *user, leat_sample *sample)
 {
@@ -737,6 +763,7 @@ int main(void)
     tcase_add_test(all, maps_that_leave_fields_out_are_shuffled);
     tcase_add_test(all, samples_are_appended_below_a_join);
     tcase_add_test(all, what_it_holds_is_reported_and_has_a_limit);
+    tcase_add_test(all, what_samples_of_a_few_bytes_take_is_counted);
     tcase_add_test(all, samples_that_grow_meet_the_limit_too);
     tcase_add_test(all, rare_long_samples_leave_no_buffers);
     tcase_add_test(all, buffers_are_of_the_callers_allocator);
