@@ -436,12 +436,36 @@ START_TEST(more_records_than_pages_could_hold_take_no_memory)
 }
 END_TEST
 
+/* By where the first page has the magic, and in which byte order. */
+START_TEST(files_of_others_are_named)
+{
+    const uint32_t magic = 0xbeefc0de;
+    const struct {
+        size_t offset;
+        uint32_t magic;
+        const char *expected;
+    } cases[] = {{12, magic, "32-bit program"},
+                 {16, __builtin_bswap32(magic), "the other byte order"},
+                 {24, magic, "LMDB 1.0"},
+                 {20, magic, "not an LMDB data file"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsigned char page[LEAT__LMDB_META_BYTES] = {0};
+        memcpy(page + cases[i].offset, &cases[i].magic, sizeof(magic));
+        ck_assert_int_eq(leat__lmdb_meta_check_page("x", 0, page),
+                         LEAT_EFORMAT);
+        ck_assert_msg(strstr(leat_last_error(), cases[i].expected), "%s",
+                      leat_last_error());
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lmdb_map");
     TCase *tcase = tcase_create("lmdb_map");
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, files_of_others_are_named);
     tcase_add_test(tcase, named_databases_and_duplicates_are_refused_by_name);
     tcase_add_test(tcase, a_database_cut_anywhere_is_refused_or_whole);
     tcase_add_test(tcase, bytes_after_the_last_page_do_no_harm);

@@ -48,7 +48,7 @@ enum {
 };
 
 /* The magic at another offset or in another byte order identifies a file of
- * another machine. */
+ * another machine, or of LMDB 1.0, whose pages have a longer header. */
 static int foreign(const char *name, int number, const unsigned char *bytes)
 {
     uint32_t magic = leat__lmdb_load32(bytes + 16);
@@ -61,6 +61,12 @@ static int foreign(const char *name, int number, const unsigned char *bytes)
         return leat_error(LEAT_EFORMAT,
                           "%s: written on a machine of the other byte order; "
                           "copy it with mdb_dump there and mdb_load here",
+                          name);
+    if (number == 0 && leat__lmdb_load32(bytes + 24) == MAGIC)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: written by LMDB 1.0, expected the format of "
+                          "0.9; copy it with mdb_dump of 1.0 and mdb_load of "
+                          "0.9",
                           name);
     return leat_error(LEAT_EFORMAT,
                       "%s: %s: expected the magic 0x%x in meta page %d, found "
