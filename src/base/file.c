@@ -202,11 +202,15 @@ static int open_found(int at, int directory, const char *name, int flags)
 int leat__file_open_regular(int directory, const char *name, int flags)
 {
     struct stat about;
-    int fd = -1, code = ENXIO;
-    int at = openat(directory, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+    int at, fd = -1, code = ENXIO;
+    do
+        at = openat(directory, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+    while (at < 0 && errno == EINTR);
     if (at < 0)
         return -1;
-    if (fstat(at, &about) == 0 && S_ISREG(about.st_mode)) {
+    if (fstat(at, &about) != 0) {
+        code = errno;
+    } else if (S_ISREG(about.st_mode)) {
         fd = open_found(at, directory, name, flags | O_NONBLOCK);
         if (fd < 0 && errno == EWOULDBLOCK)
             fd = open_found(at, directory, name, flags);

@@ -125,7 +125,7 @@ static void fail_lock(fault_call call, int64_t n, int i)
 /* The data file is opened first. */
 START_TEST(a_lock_file_that_cannot_be_opened_is_done_without_for_some_reasons)
 {
-    fail_lock(FAULT_OPEN, 1, _i);
+    fail_lock(FAULT_OPEN, 2, _i); /* after the two of data.mdb */
 }
 END_TEST
 

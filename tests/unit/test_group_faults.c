@@ -246,7 +246,7 @@ START_TEST(one_bad_record_too_many_ends_it_for_all)
     for (int t = 0; t < 20 && status == LEAT_OK; t++)
         status = group_fixture_forward(&group, 1);
     ck_assert_int_eq(status, LEAT_ELIMIT);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "data[0]: 1 bad records"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "data[0]: 1 bad record,"));
     group_fixture_close(&group);
     leat_pipeline_unref(pipeline);
 }

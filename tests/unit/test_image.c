@@ -384,7 +384,7 @@ START_TEST(what_is_neither_jpeg_nor_png_is_named)
         free(file.bytes);
     }
     check_error("", 0, "no bytes");
-    check_error("hello, world", 12, "begin with 'hello, w'");
+    check_error("hello, world", 12, "begins with 'hello, w'");
 }
 END_TEST
 
