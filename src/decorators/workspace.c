@@ -267,39 +267,39 @@ int leat__workspace_open(const leat_open *open, leat__shared_reader **out)
     return status;
 }
 
-/* Under the lock: whether nobody needs the reader any more, whose calls may
- * take for ever, but `leaving` callers. */
-static bool end_unneeded(leat__shared_reader *shared, int leaving)
-{
-    if (shared->is_ended || shared->callers - leaving > shared->cancelled)
-        return false;
-    shared->is_ended = true;
-    remove_shared(shared);
-    return true;
-}
-
-/* A caller calls this, so that the reader is there. */
-void leat__workspace_cancel(leat__shared_reader *shared)
+/*
+ * One caller more needs the reader no more, but is counted still, so that it is
+ * there. The last one cancels it, whose calls may take for ever, if there are
+ * more callers than `others`.
+ */
+static void need_no_more(leat__shared_reader *shared, int others)
 {
     pthread_mutex_lock(&lock);
-    shared->cancelled++;
-    bool ends = end_unneeded(shared, 0);
+    bool ends = ++shared->unneeding == shared->callers &&
+                shared->callers > others && !shared->is_ended;
+    if (ends) {
+        shared->is_ended = true;
+        remove_shared(shared);
+    }
     pthread_mutex_unlock(&lock);
     if (ends)
         leat_reader_cancel(shared->reader);
 }
 
+void leat__workspace_cancel(leat__shared_reader *shared)
+{
+    need_no_more(shared, 0);
+}
+
+/* A caller that closes it reads nothing: only another one's call is to end. */
 void leat__workspace_close(leat__shared_reader *shared, bool is_cancelled)
 {
     if (shared->generation != leat__fork_generation())
         return;
+    if (!is_cancelled)
+        need_no_more(shared, 1);
     pthread_mutex_lock(&lock);
-    bool ends = !is_cancelled && end_unneeded(shared, 1);
-    pthread_mutex_unlock(&lock);
-    if (ends)
-        leat_reader_cancel(shared->reader);
-    pthread_mutex_lock(&lock);
-    shared->cancelled -= is_cancelled;
+    shared->unneeding--;
     bool is_last = --shared->callers == 0;
     if (is_last && !shared->is_ended)
         remove_shared(shared);

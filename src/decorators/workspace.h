@@ -33,7 +33,7 @@ typedef struct leat__shared_reader {
     char *name;                /* NULL: none, but */
     const void *key;           /* the pipeline that its callers read */
     int callers;
-    int cancelled; /* of the callers */
+    int unneeding; /* of the callers, those that are cancelled or leave */
     bool is_open;
     bool is_ended; /* the reader is cancelled, and found no more */
 } leat__shared_reader;

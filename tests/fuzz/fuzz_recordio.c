@@ -71,11 +71,14 @@ static void read_by_index(leat_reader *reader, const pass *ordered)
         abort();
 }
 
-static int open_reader(leat_reader **out, int fd)
+/* By name: the bytes may be of gzip themselves. */
+static int open_reader(leat_reader **out, int fd, const char *compression)
 {
     char text[256];
     leat_pipeline *pipeline;
-    snprintf(text, sizeof(text), "recordio:/proc/self/fd/%d,max_record=1M", fd);
+    snprintf(text, sizeof(text),
+             "recordio:/proc/self/fd/%d,max_record=1M,compression=%s", fd,
+             compression);
     if (leat_pipeline_parse(&pipeline, text))
         abort();
     int status = leat_pipeline_open(pipeline, out);
@@ -116,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int fd[2] = {write_file(data, size), write_packed(data, size)};
     pass found[2] = {{0}};
     for (int i = 0; i < 2; i++) {
-        int status = open_reader(&reader, fd[i]);
+        int status = open_reader(&reader, fd[i], i == 0 ? "NONE" : "GZIP");
         found[i].status = status;
         if (status)
             continue;

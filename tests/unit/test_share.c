@@ -1,6 +1,7 @@
 /* One reader for several callers, and workspaces. */
 #include "base/memory.h"
 #include "pipeline/opening.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -19,6 +20,9 @@
 #include <unistd.h>
 
 enum { HANG = 60, THREADS = 6, MANY = 3000 };
+
+/* A sanitizer's threads take long. */
+enum { LEAVINGS = IS_SANITIZED ? 100 : 2000 };
 
 static void set_up(void)
 {
@@ -617,6 +621,9 @@ END_TEST
 static const char without_end[] =
     "range:1000000000000 | where:value=0..9 | share:x";
 
+static const char none_found[] =
+    "range:1000000000000 | where:value=-1 | share:y";
+
 static void *read_to_a_status(void *argument)
 {
     leat_sample sample;
@@ -639,7 +646,7 @@ START_TEST(a_reader_that_nobody_needs_ends)
     ck_assert_int_eq(pthread_create(&thread, NULL, read_to_a_status, reads), 0);
     usleep(50000); /* after the ten samples, or before */
     leat_reader_cancel(reads);
-    leat_reader_cancel(reads);
+    leat_reader_cancel(reads); /* which counts once */
     if (_i == 0)
         leat_reader_close(other);
     else
@@ -656,6 +663,53 @@ START_TEST(a_reader_that_nobody_needs_ends)
     ck_assert_int_eq(next_record(more), 2);
     leat_reader_close(more);
     leat_reader_close(next);
+}
+END_TEST
+
+static atomic_int ready;
+
+/* Both at once. */
+static void *cancel_at_once(void *reader)
+{
+    atomic_fetch_sub(&ready, 1);
+    while (atomic_load(&ready) > 0)
+        continue;
+    leat_reader_cancel(reader);
+    return NULL;
+}
+
+static void *close_at_once(void *reader)
+{
+    atomic_fetch_sub(&ready, 1);
+    while (atomic_load(&ready) > 0)
+        continue;
+    leat_reader_close(reader);
+    return NULL;
+}
+
+/* Of three callers one reads, and is cancelled before two close at once; of two
+ * one is cancelled as the other closes. */
+START_TEST(a_reader_ends_whoever_leaves_at_once)
+{
+    for (int i = 0; i < LEAVINGS; i++) {
+        pthread_t reads, leaves[2];
+        void *status;
+        leat_reader *first = open_text(none_found);
+        leat_reader *second = open_text(none_found);
+        leat_reader *third = _i == 0 ? open_text(none_found) : first;
+        pthread_create(&reads, NULL, read_to_a_status, first);
+        if (_i == 0)
+            leat_reader_cancel(first);
+        atomic_store(&ready, 2);
+        pthread_create(&leaves[0], NULL, close_at_once, second);
+        pthread_create(&leaves[1], NULL,
+                       _i == 0 ? close_at_once : cancel_at_once, third);
+        pthread_join(reads, &status);
+        ck_assert_int_eq((int)(intptr_t)status, LEAT_ECANCELLED);
+        pthread_join(leaves[0], NULL);
+        pthread_join(leaves[1], NULL);
+        leat_reader_close(first);
+    }
 }
 END_TEST
 
@@ -789,6 +843,7 @@ int main(void)
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits_for_anothers);
     tcase_add_test(tcase, others_open_what_a_cancelled_opening_has_opened);
     tcase_add_loop_test(tcase, a_reader_that_nobody_needs_ends, 0, 2);
+    tcase_add_loop_test(tcase, a_reader_ends_whoever_leaves_at_once, 0, 2);
     tcase_add_test(tcase, a_reader_that_others_need_goes_on);
     tcase_add_test(tcase, ranks_and_allocators_are_refused);
     tcase_add_test(tcase, every_allocation_may_fail);
