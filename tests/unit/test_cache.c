@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "support/empty_reader.h"
 #include "support/index_decorators.h"
+#include "support/process_memory.h"
 #include "support/scripted_source.h"
 #include "support/suite.h"
 
@@ -11,7 +12,6 @@
 
 #include <check.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -617,13 +617,6 @@ START_TEST(limits_are_checked_at_open)
 }
 END_TEST
 
-/* What malloc has of the system; 0 under a sanitizer, which has its own. */
-static int64_t heap_size(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return (int64_t)(info.arena + info.hblkhd);
-}
-
 /* By index and as a stream. */
 START_TEST(samples_of_a_few_bytes_keep_to_the_budget)
 {
@@ -635,7 +628,7 @@ START_TEST(samples_of_a_few_bytes_keep_to_the_budget)
     if (!pipeline)
         ck_assert_int_eq(leat_pipeline_parse(&pipeline, "range:200000"),
                          LEAT_OK);
-    int64_t before = heap_size();
+    int64_t before = process_memory_heap();
     leat_reader *reader = open_and_unref(cached(pipeline, budget));
     int status = LEAT_OK;
     while (!status)
@@ -643,7 +636,7 @@ START_TEST(samples_of_a_few_bytes_keep_to_the_budget)
     ck_assert_int_eq(status, LEAT_END);
     ck_assert_ptr_nonnull(strstr(logged, "samples are kept"));
     ck_assert_int_gt(reader->ops->memory(reader), budget - 1000);
-    ck_assert_int_le(heap_size() - before, budget + budget / 20);
+    ck_assert_int_le(process_memory_heap() - before, budget + budget / 20);
     leat_reader_close(reader);
 }
 END_TEST

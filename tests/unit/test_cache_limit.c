@@ -1,16 +1,15 @@
 /* cache:dir=PATH takes memory for its index alone, and within max_memory; what
    cache keeps in memory is the system's again afterwards. */
 #include "support/cache_fixture.h"
+#include "support/process_memory.h"
 #include "support/suite.h"
 
 #include <leat/ext/reader.h>
 
 #include <check.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* Bytes of memory that a sample takes. */
 enum { EACH = 25 };
@@ -92,24 +91,17 @@ START_TEST(a_stream_of_more_samples_is_not_kept)
 }
 END_TEST
 
-static long most_kilobytes(void)
-{
-    struct rusage usage;
-    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
-}
-
 /* Wherever these lie among the others. */
 START_TEST(a_few_samples_take_memory_for_a_few)
 {
     leat_reader *reader = NULL;
-    long before = most_kilobytes();
+    long before = process_memory_most();
     ck_assert_int_eq(
         open_within(parse("range:20000000 | cache:dir=%s | shuffle:seed=1"), 0,
                     &reader),
         LEAT_OK);
     cache_read_some(reader, 3);
-    ck_assert_int_lt(most_kilobytes() - before, 64 << 10);
+    ck_assert_int_lt(process_memory_most() - before, 64 << 10);
     leat_reader_close(reader);
     expect_nothing_left();
 }
@@ -131,12 +123,6 @@ START_TEST(its_memory_is_told)
 }
 END_TEST
 
-/* What malloc has of the system; 0 under a sanitizer, which has its own. */
-static int64_t heap_size(void)
-{
-    return (int64_t)mallinfo2().arena;
-}
-
 /* From 128 KiB on malloc maps blocks, until a larger one has been freed. */
 START_TEST(records_in_memory_do_not_stay_with_malloc)
 {
@@ -155,7 +141,7 @@ START_TEST(records_in_memory_do_not_stay_with_malloc)
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
     ck_assert_int_eq(open_within(pipeline, 0, &reader), LEAT_OK);
-    int64_t before = heap_size();
+    int64_t before = process_memory_heap();
     for (int epoch = 0; epoch < 2; epoch++) {
         if (epoch)
             ck_assert_int_eq(
@@ -166,7 +152,7 @@ START_TEST(records_in_memory_do_not_stay_with_malloc)
     }
     ck_assert_int_gt(reader->ops->memory(reader), RECORDS * BYTES);
     leat_reader_close(reader);
-    ck_assert_int_lt(heap_size() - before, 4 << 20);
+    ck_assert_int_lt(process_memory_heap() - before, 4 << 20);
 }
 END_TEST
 

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "support/process_memory.h"
 #include "support/suite.h"
 #include "tools/image/image_writer.h"
 #include "tools/import/image_record.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -370,13 +370,6 @@ START_TEST(what_cannot_be_read_is_named_with_its_reason)
 }
 END_TEST
 
-static long most_kilobytes(void)
-{
-    struct rusage usage;
-    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
-}
-
 /* A hole of 256 MiB. */
 START_TEST(a_large_file_that_is_no_image_is_not_read)
 {
@@ -385,9 +378,9 @@ START_TEST(a_large_file_that_is_no_image_is_not_read)
     write_file("hole.jpg", "", 0);
     snprintf(path, sizeof(path), "%s/hole.jpg", folder);
     ck_assert_int_eq(truncate(path, 256 << 20), 0);
-    long before = most_kilobytes();
+    long before = process_memory_most();
     assert_unreadable(&options, "hole.jpg", "neither JPEG nor PNG");
-    ck_assert_int_lt(most_kilobytes() - before, 64 << 10);
+    ck_assert_int_lt(process_memory_most() - before, 64 << 10);
 }
 END_TEST
 

@@ -1,6 +1,7 @@
 /* The index of files of records, and what is kept of it. */
 #include "readers/record/record_index.h"
 #include "readers/tfrecord.h"
+#include "support/process_memory.h"
 #include "support/record_fixture.h"
 #include "support/sanitizer.h"
 #include "support/suite.h"
@@ -224,13 +225,6 @@ static void stretch(const char *name, off_t size)
     ck_assert_int_eq(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
-static long most_kilobytes(void)
-{
-    struct rusage usage;
-    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
-    return usage.ru_maxrss;
-}
-
 /* Holes in a file of one record, whose index may be eight times as large. */
 START_TEST(a_large_file_in_the_place_of_an_index_is_not_read)
 {
@@ -244,9 +238,9 @@ START_TEST(a_large_file_in_the_place_of_an_index_is_not_read)
     ck_assert_int_eq(count_records(), 1);
     ino_t inode = kept_inode();
     stretch(kept, 56 + 8 * (off_t)size);
-    long before = most_kilobytes();
+    long before = process_memory_most();
     ck_assert_int_eq(count_records(), 1);
-    ck_assert_int_lt(most_kilobytes() - before, 64 << 10);
+    ck_assert_int_lt(process_memory_most() - before, 64 << 10);
     ck_assert(kept_inode() != inode);
 }
 END_TEST
@@ -327,12 +321,12 @@ START_TEST(an_index_is_kept_without_a_copy_of_it)
     write_records(n, 1);
     snprintf(text, sizeof(text), "tfrecord:%s", path);
     ck_assert_int_eq(count_records(), n);
-    long before = most_kilobytes();
+    long before = process_memory_most();
     snprintf(text, sizeof(text), "tfrecord:%s,index=keep", path);
     ck_assert_int_eq(count_records(), n);
     ck_assert_uint_ne(kept_inode(), 0);
     if (!IS_SANITIZED) /* which keeps what is freed */
-        ck_assert_int_lt(most_kilobytes() - before, 8 * n / 2 >> 10);
+        ck_assert_int_lt(process_memory_most() - before, 8 * n / 2 >> 10);
 }
 END_TEST
 

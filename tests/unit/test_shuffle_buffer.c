@@ -2,6 +2,7 @@
 #include "pipeline/reader_form.h"
 #include "support/order_check.h"
 #include "support/plain_source.h"
+#include "support/process_memory.h"
 #include "support/stream_decorators.h"
 #include "support/suite.h"
 
@@ -10,7 +11,6 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -467,25 +467,18 @@ START_TEST(what_it_holds_is_reported_and_has_a_limit)
 }
 END_TEST
 
-/* What malloc has of the system; 0 under a sanitizer, which has its own. */
-static int64_t heap_size(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return (int64_t)(info.arena + info.hblkhd);
-}
-
 START_TEST(what_samples_of_a_few_bytes_take_is_counted)
 {
     leat_pipeline *pipeline = order_parse("range:50000 | shuffle:40000,seed=7");
     leat_reader *reader;
     leat_sample sample;
     leat_sample_init(&sample);
-    int64_t before = heap_size();
+    int64_t before = process_memory_heap();
     ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
     for (int i = 0; i < 5000; i++)
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     int64_t counted = reader->ops->memory(reader);
-    ck_assert_int_le(heap_size() - before, counted + counted / 10);
+    ck_assert_int_le(process_memory_heap() - before, counted + counted / 10);
     leat_reader_close(reader);
     leat_sample_finish(&sample);
     leat_pipeline_unref(pipeline);

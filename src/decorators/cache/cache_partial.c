@@ -268,10 +268,13 @@ static int lock_directory(const leat__cache_partial *partial)
 static int remove_leftover(const leat__cache_partial *partial)
 {
     const char *const names[] = {"data", "index"};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        if (!is_in_place(partial))
+            return LEAT_AGAIN;
         if (unlinkat(partial->fd, names[i], 0) && errno != ENOENT)
             return leat__error_system(errno, "cannot remove %s/%s",
                                       partial->partial, names[i]);
+    }
     return LEAT_OK;
 }
 

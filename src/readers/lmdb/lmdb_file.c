@@ -132,15 +132,12 @@ static int no_data_file(const leat__lmdb_file *file)
 static int open_data(leat__lmdb_file *file)
 {
     struct stat found;
-    if (stat(file->data, &found) != 0) {
-        if (errno == ENOENT && file->in_directory)
-            return no_data_file(file);
-        return leat__error_system(errno, "%s: cannot be opened", file->data);
-    }
-    if (!S_ISREG(found.st_mode))
+    file->fd = leat__file_open_regular(AT_FDCWD, file->data, 0);
+    if (file->fd < 0 && errno == ENOENT && file->in_directory)
+        return no_data_file(file);
+    if (file->fd < 0 && errno == ENXIO)
         return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
                           file->data);
-    file->fd = leat__file_open_regular(AT_FDCWD, file->data, 0);
     if (file->fd < 0 || fstat(file->fd, &found) != 0)
         return leat__error_system(errno, "%s: cannot be opened", file->data);
     file->device = found.st_dev;

@@ -62,10 +62,14 @@ int staged_file_create_in(struct staged_file *out, int directory,
     char *copy = strcpy(letters + LETTERS + 1, name);
     sprintf(path, "%s" MARK, name);
     int fd = open_new(directory, path, letters, leat__file_first_mode(target));
+    struct stat about;
     FILE *stream =
-        fd < 0 || leat__file_keep_access(fd, target) ? NULL : fdopen(fd, "w+b");
+        fd < 0 || fstat(fd, &about) || leat__file_keep_access(fd, target)
+            ? NULL
+            : fdopen(fd, "w+b");
     if (stream) {
-        *out = (struct staged_file){directory, path, copy, stream};
+        *out = (struct staged_file){directory, path,         copy,
+                                    stream,    about.st_dev, about.st_ino};
         return LEAT_OK;
     }
     int status = leat__error_system(errno ? errno : EIO, "%s", target);

@@ -11,6 +11,7 @@
 #include <leat/status.h>
 
 #include <stdio.h>
+#include <sys/types.h>
 
 /* A zeroed one is no file. */
 struct staged_file {
@@ -18,6 +19,8 @@ struct staged_file {
     char *path;
     const char *name; /* the target's path, in the same memory */
     FILE *stream;     /* to be written and read; NULL: closed */
+    dev_t device;     /* which file it is, also once it is published */
+    ino_t number;
 };
 
 /* Creates it. Errors: LEAT_EIO, naming the target; LEAT_ENOMEM. */

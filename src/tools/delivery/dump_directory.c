@@ -326,10 +326,11 @@ int dump_directory_restore(struct dump_directory *directory, int status)
 }
 
 void dump_directory_remove(const struct dump_directory *directory,
-                           const char *name)
+                           const struct staged_file *file, const char *name)
 {
-    struct stat about;
-    if (read_start(directory, name, &about) == DUMP_START_BYTES)
+    struct stat found;
+    if (fstatat(directory->fd, name, &found, AT_SYMLINK_NOFOLLOW) ||
+        (found.st_dev == file->device && found.st_ino == file->number))
         unlinkat(directory->fd, name, 0);
 }
 

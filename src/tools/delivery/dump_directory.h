@@ -75,10 +75,10 @@ int dump_directory_check_place(const struct dump_directory *directory);
  */
 int dump_directory_restore(struct dump_directory *directory, int status);
 
-/* Removes a file that has been published, unless something else has its name by
-   now. */
+/* Removes a file that has been published, unless something else is seen to have
+   its name by now. */
 void dump_directory_remove(const struct dump_directory *directory,
-                           const char *name);
+                           const struct staged_file *file, const char *name);
 
 /* Removes what is set aside. With `keep` removes what a killed dump left, too;
    else takes the directory back, where it was made and is empty. */

@@ -288,7 +288,8 @@ int dump_writer_unpublish(struct dump_writer *writer, int status)
         while (writer->array[i].published > 0) {
             int64_t last = --writer->array[i].published;
             const char *path = dump_writer_path(writer, i, last);
-            dump_directory_remove(directory, name_in(directory, path));
+            dump_directory_remove(directory, &writer->array[i].file[last],
+                                  name_in(directory, path));
         }
     }
     writer->is_published = false;

@@ -106,7 +106,8 @@ int layer_source_setup(struct layer_source *source)
     interrupt_watch(cancel_layer, source->layer);
     cleanup_add(close_layer, source);
     int status = leat_data_layer_setup(source->layer, NULL, 0);
-    if (path && source->makes_list && lstat(path, &source->list))
+    /* One that fails has removed its own. */
+    if (status || !path || !source->makes_list || lstat(path, &source->list))
         source->list = (struct stat){0};
     if (!status)
         layer_source_take_tops(source);
