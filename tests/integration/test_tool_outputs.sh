@@ -301,7 +301,17 @@ wait $pid 2>/dev/null
 sleep 0.1
 check "a pipe that has the list's name by now is not opened: $(cat err)" kill $writer
 wait $writer 2>/dev/null
+rm taken
+# Nor is a file removed that has the name once setup has failed.
+"$leat" dump --reader 'text:input | columns:x=float32,y=float32' --top x --batch 4 \
+    --out taken.out --on-error ZERO --bad-record-file taken 2>err 7>&- &
+pid=$!
+until [ -e taken ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+: >of_another
+mv of_another taken
 exec 7>&-
+wait $pid
+check "an empty file of another program stays: $(cat err)" test -e taken
 rm input taken
 
 # The directory of an import: a stranger's files in it are refused or removed,
