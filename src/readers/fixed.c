@@ -284,9 +284,11 @@ static int add_field(fixed_format *fixed, const char *text)
     if (!read_type(&at, spec, field))
         return bad_field(text, "no such type");
     if (!read_number(&at, &offset))
-        return bad_field(text, "no offset");
+        return bad_field(text, *at >= '0' && *at <= '9'
+                                   ? "the offset is out of range"
+                                   : "no offset");
     if (!read_shape(at, spec, field))
-        return bad_field(text, "no shape");
+        return bad_field(text, *at ? "no such shape" : "no shape");
     for (int i = 0; i < format->nspec; i++)
         if (strcmp(fixed->field[i].name, field->name) == 0)
             return bad_field(text, "there is one of that name");
