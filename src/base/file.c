@@ -153,35 +153,6 @@ static int read_whole(open_file *file)
     return status;
 }
 
-/*
- * Reading a named pipe waits for a writer, and a signal need not end that wait.
- * Anonymous pipes, such as the shell's and stdin, have a writer.
- */
-static bool is_readable(int fd, const struct stat *about)
-{
-    struct statfs system;
-    if (S_ISFIFO(about->st_mode))
-        return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
-    return S_ISREG(about->st_mode) || isatty(fd);
-}
-
-static int check_source(int fd, const char *path)
-{
-    struct stat about;
-    if (fstat(fd, &about) != 0)
-        return leat__error_system(errno, "%s", path);
-    if (S_ISDIR(about.st_mode))
-        return leat__error_system(EISDIR, "%s", path);
-    if (!is_readable(fd, &about))
-        return leat_error(LEAT_EIO, "%s: expected a regular file, found a %s",
-                          path,
-                          S_ISFIFO(about.st_mode) ? "named pipe" : "device");
-    /* O_NONBLOCK was for open only. */
-    if (!S_ISREG(about.st_mode) && fcntl(fd, F_SETFL, O_RDONLY) != 0)
-        return leat__error_system(errno, "%s", path);
-    return LEAT_OK;
-}
-
 /* `at` without its name, which may lead elsewhere by now. A system without
  * /proc has the name alone. */
 static int open_found(int at, int directory, const char *name, int flags)
@@ -197,23 +168,37 @@ static int open_found(int at, int directory, const char *name, int flags)
     return fd;
 }
 
-/* A file under a lease would be refused: waits until its holder gives it up, or
- * the system does for it. */
-int leat__file_open_regular(int directory, const char *name, int flags)
+/* Finds a file without opening it. */
+static int find_file(int directory, const char *name, int flags)
 {
-    struct stat about;
-    int at, fd = -1, code = ENXIO;
+    int at;
     do
         at = openat(directory, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
     while (at < 0 && errno == EINTR);
+    return at;
+}
+
+/* A file under a lease would be refused: waits until its holder gives it up, or
+ * the system does for it. */
+static int open_file_found(int at, int directory, const char *name, int flags)
+{
+    int fd = open_found(at, directory, name, flags | O_NONBLOCK);
+    return fd < 0 && errno == EWOULDBLOCK
+               ? open_found(at, directory, name, flags)
+               : fd;
+}
+
+int leat__file_open_regular(int directory, const char *name, int flags)
+{
+    struct stat about;
+    int fd = -1, code = ENXIO;
+    int at = find_file(directory, name, flags);
     if (at < 0)
         return -1;
     if (fstat(at, &about) != 0) {
         code = errno;
     } else if (S_ISREG(about.st_mode)) {
-        fd = open_found(at, directory, name, flags | O_NONBLOCK);
-        if (fd < 0 && errno == EWOULDBLOCK)
-            fd = open_found(at, directory, name, flags);
+        fd = open_file_found(at, directory, name, flags);
         code = errno;
     }
     close(at); /* nothing was read or written by it */
@@ -237,6 +222,64 @@ int leat__file_open(const char *path, int flags)
     return leat__file_open_at(AT_FDCWD, path, flags);
 }
 
+/*
+ * Reading a named pipe waits for a writer, which opening it would wake; a
+ * signal need not end that wait. Anonymous pipes, such as the shell's and
+ * stdin, have one.
+ */
+static int refuse_source(int at, const char *path, const struct stat *about)
+{
+    struct statfs system;
+    if (S_ISDIR(about->st_mode))
+        return leat__error_system(EISDIR, "%s", path);
+    if (!S_ISFIFO(about->st_mode) ||
+        (fstatfs(at, &system) == 0 && system.f_type == PIPEFS_MAGIC))
+        return LEAT_OK;
+    return leat_error(LEAT_EIO,
+                      "%s: expected a regular file, found a named pipe", path);
+}
+
+/* What is no regular file is a pipe or a terminal; O_NONBLOCK was for open
+ * only. */
+static int check_source(int fd, const char *path, const struct stat *about)
+{
+    if (S_ISREG(about->st_mode))
+        return LEAT_OK;
+    if (!S_ISFIFO(about->st_mode) && !isatty(fd))
+        return leat_error(LEAT_EIO,
+                          "%s: expected a regular file, found a device", path);
+    return fcntl(fd, F_SETFL, O_RDONLY) ? leat__error_system(errno, "%s", path)
+                                        : LEAT_OK;
+}
+
+static int open_found_source(int *out, int at, const char *path)
+{
+    struct stat about;
+    int status = fstat(at, &about) ? leat__error_system(errno, "%s", path)
+                                   : refuse_source(at, path, &about);
+    if (status)
+        return status;
+    int fd = open_file_found(at, AT_FDCWD, path, 0);
+    if (fd < 0)
+        return leat__error_system(errno, "%s", path);
+    status = check_source(fd, path, &about);
+    if (status)
+        close(fd);
+    else
+        *out = fd;
+    return status;
+}
+
+static int open_source(int *out, const char *path)
+{
+    int at = find_file(AT_FDCWD, path, 0);
+    if (at < 0)
+        return leat__error_system(errno, "%s", path);
+    int status = open_found_source(out, at, path);
+    close(at); /* nothing was read by it */
+    return status;
+}
+
 static int read_from(int fd, char **out, size_t *size, open_file *file)
 {
     file->fd = fd;
@@ -251,13 +294,12 @@ static int read_from(int fd, char **out, size_t *size, open_file *file)
 int leat__file_read_bounded(char **out, size_t *size, const char *path,
                             size_t limit, leat__file_bound *bound)
 {
-    int fd = leat__file_open(path, 0);
-    if (fd < 0)
-        return leat__error_system(errno, "%s", path);
+    int fd;
     open_file file = {.path = path, .most = limit, .bound = bound};
-    int status = check_source(fd, path);
-    if (!status)
-        status = read_from(fd, out, size, &file);
+    int status = open_source(&fd, path);
+    if (status)
+        return status;
+    status = read_from(fd, out, size, &file);
     close(fd); /* Read-only: nothing is lost if it fails. */
     return status;
 }

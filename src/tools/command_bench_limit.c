@@ -39,6 +39,7 @@ static int run(const struct options *options)
     struct limit_result result = {0};
     struct bandwidth bandwidth;
     struct report report;
+    interrupt_catch_opening();
     measure(options, &result, &bandwidth);
     report_begin(&report, options->json);
     const struct figure figures[] = {

@@ -227,7 +227,8 @@ check 'the next dump removes them' diff -r cut wanted
 # which is there as soon as its reader is open.
 begun='random:100000000,shape=1x4x4 | cache:dir=kept'
 commands=("cat '$begun'" "info '$begun'" "dump --reader '$begun' --batch 4 --out kept.out \
-    --batches 100000000" "bench layer --reader '$begun' --batch 4 --seconds 100")
+    --batches 100000000" "bench layer --reader '$begun' --batch 4 --seconds 100" \
+    "bench limit --reader '$begun' --batch 4 --seconds 100 --workers 1")
 stop() {
     local signal=$1 command=$2 pid
     eval "</dev/null >out 2>err setsid env --default-signal=INT '$leat' $command &"

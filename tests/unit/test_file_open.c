@@ -114,6 +114,20 @@ START_TEST(a_pipe_that_takes_its_name_is_not_opened)
 }
 END_TEST
 
+/* Its writer would be woken, and find no reader. */
+START_TEST(a_pipe_that_is_to_be_read_whole_is_not_opened)
+{
+    char event[sizeof(struct inotify_event) + NAME_MAX + 1], *bytes;
+    size_t size;
+    int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    ck_assert_int_ge(inotify_add_watch(events, "pipe", IN_OPEN), 0);
+    ck_assert_int_eq(leat__file_read(&bytes, &size, "pipe", 10), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "found a named pipe"));
+    ck_assert_int_eq(read(events, event, sizeof(event)), -1);
+    close(events);
+}
+END_TEST
+
 START_TEST(what_has_the_place_of_a_file_of_leat_s_is_named)
 {
     static const char *const names[][2] = {{"pipe", "named pipe"},
@@ -138,6 +152,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, a_regular_file_is_opened_and_nothing_else, 0, 2);
     tcase_add_loop_test(tcase, a_pipe_that_takes_its_name_is_not_opened, 0, 2);
+    tcase_add_test(tcase, a_pipe_that_is_to_be_read_whole_is_not_opened);
     tcase_add_test(tcase, what_has_the_place_of_a_file_of_leat_s_is_named);
     return suite_run(suite);
 }

@@ -278,8 +278,10 @@ static struct limit *open_limit(const struct layer_group *group, bool row_copy)
 {
     struct limit_result ignored = {0};
     settle();
+    interrupt_catch_opening();
     struct limit *limit =
         limit_open(group->member[0].layer, row_copy, bench_workers(0));
+    interrupt_catch();
     limit_run(limit, LIMIT_SLICE, &ignored);
     return limit;
 }

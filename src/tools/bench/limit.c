@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
+#include "tools/cli/cleanup.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/cli/splitmix.h"
 #include "tools/delivery/image_reader.h"
@@ -197,7 +199,9 @@ static int walk_for_a_while(int i, void *context)
     struct limit *limit = context;
     struct walker *walker = &limit->walker[i];
     while (leat__clock_seconds() - limit->start < limit->seconds) {
-        int status = walk(walker, limit);
+        int status = interrupt_check();
+        if (!status)
+            status = interrupt_explain(walk(walker, limit));
         if (status)
             return status;
     }
@@ -320,6 +324,30 @@ static void open_walker(struct limit *limit, int i,
                                 (slots + limit->threads - 1) / limit->threads));
 }
 
+/* Of a signal: reads may wait. */
+static void cancel_limit(void *object)
+{
+    const struct limit *limit = object;
+    for (int i = 0; i < limit->threads; i++)
+        leat_reader_cancel(limit->walker[i].reader);
+}
+
+static void close_limit(void *object)
+{
+    struct limit *limit = object;
+    interrupt_unwatch(limit);
+    for (int i = limit->threads - 1; i >= 0; i--) {
+        struct walker *walker = &limit->walker[i];
+        leat_transformer_destroy(walker->transformer);
+        leat_reader_close(walker->reader);
+        for (int s = 0; s < CHUNK; s++)
+            leat_sample_finish(&walker->sample[s]);
+        leat__free(walker->ring);
+        leat__free(walker->labels);
+    }
+    leat__free(limit);
+}
+
 struct limit *limit_open(const leat_data_layer *layer, bool row_copy,
                          int threads)
 {
@@ -335,8 +363,10 @@ struct limit *limit_open(const leat_data_layer *layer, bool row_copy,
     if (row_copy &&
         (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))
         message_fail("a bare copy of rows is for uint8 tops in NCHW");
+    cleanup_add(close_limit, limit);
     for (int i = 0; i < threads; i++)
         open_walker(limit, i, layer);
+    interrupt_watch(cancel_limit, limit);
     return limit;
 }
 
@@ -344,16 +374,8 @@ void limit_close(struct limit *limit)
 {
     if (!limit)
         return;
-    for (int i = limit->threads - 1; i >= 0; i--) {
-        struct walker *walker = &limit->walker[i];
-        leat_transformer_destroy(walker->transformer);
-        leat_reader_close(walker->reader);
-        for (int s = 0; s < CHUNK; s++)
-            leat_sample_finish(&walker->sample[s]);
-        leat__free(walker->ring);
-        leat__free(walker->labels);
-    }
-    leat__free(limit);
+    cleanup_remove(limit);
+    close_limit(limit);
 }
 
 /* Bytes that are beyond any cache, and seconds of writing them. */
