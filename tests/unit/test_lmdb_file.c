@@ -100,6 +100,27 @@ START_TEST(a_link_to_a_file_of_another_name_is_locked_beside_the_file)
 }
 END_TEST
 
+/* Also from a directory whose path is too long to be asked for. */
+START_TEST(a_relative_link_is_followed_from_where_it_is)
+{
+    char name[201];
+    linked at = link_to("data.mdb", "data.mdb");
+    memset(name, 'd', 200);
+    name[200] = 0;
+    ck_assert_int_eq(chdir(at.other), 0);
+    for (int i = 0; i < 25; i++)
+        ck_assert(mkdir(name, 0700) == 0 && chdir(name) == 0);
+    ck_assert_int_eq(symlink(images_in(at.directory, "data.mdb"), "one"), 0);
+    ck_assert_int_eq(symlink("one", "two"), 0);
+    leat_reader *reader = images_open("two");
+    ck_assert_int_eq(images_count(reader), 10);
+    ck_assert_int_eq(is_there(at.directory, "lock.mdb"), 1);
+    ck_assert_int_ne(access("two-lock", F_OK), 0);
+    images_end(reader, at.directory);
+    fixture_remove(at.other);
+}
+END_TEST
+
 /* As stores of files by their contents have them: nobody goes by that name. */
 START_TEST(a_directory_whose_data_file_is_stored_elsewhere_keeps_its_lock)
 {
@@ -353,6 +374,7 @@ int main(void)
                    a_link_to_a_file_of_another_name_is_locked_beside_the_file);
     tcase_add_test(
         tcase, a_directory_whose_data_file_is_stored_elsewhere_keeps_its_lock);
+    tcase_add_test(tcase, a_relative_link_is_followed_from_where_it_is);
     tcase_add_test(tcase, a_link_that_leads_nowhere_is_no_database);
     tcase_add_test(tcase, a_link_to_itself_cannot_be_opened);
     tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);

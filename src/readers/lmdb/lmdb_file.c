@@ -22,6 +22,9 @@
 /* How often a writer may commit between reading and checking. */
 #define TRIES_MAX 1000
 
+/* The kernel's own limit. */
+#define LINKS_MAX 40
+
 static char *joined(const char *first, const char *second)
 {
     size_t length = strlen(first), rest = strlen(second) + 1;
@@ -51,19 +54,55 @@ static bool is_named_data(const char *path)
     return strcmp(slash ? slash + 1 : path, "data.mdb") == 0;
 }
 
+/* Where a link leads, as seen from where it is; another file's path is its own.
+ * NULL when memory is short. */
+static char *follow_once(const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof(target) - 1);
+    if (length <= 0)
+        return leat__strdup(path);
+    target[length] = 0;
+    if (target[0] == '/')
+        return leat__strdup(target);
+    char *directory = directory_of(path);
+    char *inside = directory ? joined(directory, "/") : NULL;
+    char *next = inside ? joined(inside, target) : NULL;
+    leat__free(inside);
+    leat__free(directory);
+    return next;
+}
+
+static bool leads_to(const char *path, const struct stat *wanted)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && found.st_dev == wanted->st_dev &&
+           found.st_ino == wanted->st_ino;
+}
+
 /*
- * The target of `path` if it is a symbolic link that is not dangling, else the
- * path itself. Freed by the caller; NULL when memory is short.
+ * The target of `path` if it is a symbolic link to a file that has a path, else
+ * the path itself. Only links are read: realpath also needs the directories
+ * above the current one. Freed by the caller; NULL when memory is short.
  */
 static char *followed(const char *path)
 {
-    struct stat found;
-    if (lstat(path, &found) != 0 || !S_ISLNK(found.st_mode))
-        return leat__strdup(path);
-    char *real = realpath(path, NULL);
-    char *copy = leat__strdup(real ? real : path);
-    free(real);
-    return copy;
+    struct stat wanted, found;
+    char *at = leat__strdup(path);
+    if (stat(path, &wanted) != 0)
+        return at;
+    for (int i = 0; at && i < LINKS_MAX; i++) {
+        if (lstat(at, &found) != 0 || !S_ISLNK(found.st_mode))
+            break;
+        char *next = follow_once(at);
+        leat__free(at);
+        at = next;
+    }
+    /* What /proc calls a file that was removed leads nowhere. */
+    if (!at || leads_to(at, &wanted))
+        return at;
+    leat__free(at);
+    return leat__strdup(path);
 }
 
 /* NULL when memory is short. */
