@@ -110,8 +110,9 @@ static inline int storage_fixture_cool(storage_fixture *fixture)
 static inline void storage_fixture_warm(storage_fixture *fixture)
 {
     leat__span whole = storage_fixture_whole(fixture);
-    ck_assert_int_eq(leat__mapped_file_await(&fixture->storage.file, &whole, 1),
-                     LEAT_OK);
+    ck_assert_int_eq(
+        leat__mapped_file_await(&fixture->storage.file, &whole, 1, NULL),
+        LEAT_OK);
 }
 
 #endif

@@ -21,6 +21,10 @@
 /* A request reads at most the kernel's own read-ahead; this is its default. */
 #define REQUEST_BYTES ((size_t)128 << 10)
 
+/* Bytes that are awaited at once: the kernel does not return before, except for
+ * a signal that kills. */
+#define AWAITED_BYTES ((size_t)4 << 20)
+
 /* A gap between spans that is cheaper to read than to skip. */
 #define HOLE_BYTES ((size_t)32 << 10)
 
@@ -268,24 +272,45 @@ static void touch(const leat__mapped_file *file, leat__span span)
         (void)base[span.offset + done];
 }
 
-int leat__mapped_file_await(const leat__mapped_file *file, leat__span spans[],
-                            int n)
+static int await_some(const leat__mapped_file *file, leat__span span)
 {
+    void *at = (void *)(uintptr_t)(file->base + span.offset);
+    if (madvise(at, span.bytes, MADV_POPULATE_READ) == 0)
+        return LEAT_OK;
+    if (errno == EFAULT || errno == EHWPOISON)
+        return leat_error(LEAT_EIO,
+                          "%s: storage failed to read %zu bytes at %zu",
+                          file->name, span.bytes, span.offset);
+    touch(file, span);
+    return LEAT_OK;
+}
+
+static int await(const leat__mapped_file *file, leat__span span,
+                 const atomic_bool *cancelled)
+{
+    int status = LEAT_OK;
+    while (!status && span.bytes > 0) {
+        size_t bytes = span.bytes < AWAITED_BYTES ? span.bytes : AWAITED_BYTES;
+        if (cancelled && atomic_load_explicit(cancelled, memory_order_relaxed))
+            return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                              file->name);
+        status = await_some(file, (leat__span){span.offset, bytes});
+        span.offset += bytes;
+        span.bytes -= bytes;
+    }
+    return status;
+}
+
+int leat__mapped_file_await(const leat__mapped_file *file, leat__span spans[],
+                            int n, const atomic_bool *cancelled)
+{
+    int status = LEAT_OK;
     for (int i = 0; i < n; i++)
         spans[i] = widen(file, spans[i]);
     n = join(spans, n, file->page);
-    for (int i = 0; i < n; i++) {
-        leat__span span = spans[i];
-        void *at = (void *)(uintptr_t)(file->base + span.offset);
-        if (madvise(at, span.bytes, MADV_POPULATE_READ) == 0)
-            continue;
-        if (errno == EFAULT || errno == EHWPOISON)
-            return leat_error(LEAT_EIO,
-                              "%s: storage failed to read %zu bytes at %zu",
-                              file->name, span.bytes, span.offset);
-        touch(file, span);
-    }
-    return LEAT_OK;
+    for (int i = 0; i < n && !status; i++)
+        status = await(file, spans[i], cancelled);
+    return status;
 }
 
 /* Without a descriptor of its own the file is opened again for a moment, if it

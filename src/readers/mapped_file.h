@@ -8,6 +8,7 @@
 #ifndef LEAT_READERS_MAPPED_FILE_H
 #define LEAT_READERS_MAPPED_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -82,10 +83,11 @@ size_t leat__mapped_file_ask(const leat__mapped_file *file, leat__span spans[],
 
 /*
  * Waits until the spans, sorted likewise, are in memory, and maps them.
- * LEAT_EIO if the storage fails, where a plain access would raise SIGBUS.
+ * LEAT_EIO if the storage fails, where a plain access would raise SIGBUS;
+ * LEAT_ECANCELLED soon after `*cancelled`, unless NULL, has become true.
  */
 int leat__mapped_file_await(const leat__mapped_file *file, leat__span spans[],
-                            int n);
+                            int n, const atomic_bool *cancelled);
 
 /* Unmaps the spans, sorted likewise, and drops them from memory. */
 void leat__mapped_file_drop(const leat__mapped_file *file, leat__span spans[],

@@ -21,6 +21,10 @@
  */
 #define TRIED_MAX ((uint64_t)16 << 20)
 
+/* Bytes that are summed between two looks at whether reading was cancelled;
+ * what is tried is no longer. */
+#define SUMMED_BYTES ((uint64_t)64 << 20)
+
 /* A larger length is none of a file. */
 #define LENGTH_MAX (UINT64_C(1) << 47)
 
@@ -37,19 +41,50 @@ static bool is_length_good(const unsigned char *header)
            leat__get_u32(header + 8);
 }
 
-/* Of data of `length` bytes, the footer after them. */
-static bool is_data_good(const unsigned char *data, uint64_t length)
+/* LEAT_OK, or LEAT_ECANCELLED. */
+static int sum_long_data(const leat__record_window *window,
+                         const unsigned char *data, uint64_t length,
+                         uint32_t *sum)
 {
-    return leat__crc32c_mask(leat__crc32c(0, data, (size_t)length)) ==
-           leat__get_u32(data + length);
+    while (length > 0) {
+        size_t bytes = length < SUMMED_BYTES ? (size_t)length : SUMMED_BYTES;
+        if (window->cancelled &&
+            atomic_load_explicit(window->cancelled, memory_order_relaxed))
+            return leat_error(LEAT_ECANCELLED, "reading was cancelled");
+        *sum = leat__crc32c(*sum, data, bytes);
+        data += bytes;
+        length -= bytes;
+    }
+    return LEAT_OK;
+}
+
+/* Of data of `length` bytes, the footer after them. LEAT_EDATA, without a line;
+ * LEAT_ECANCELLED. */
+static int check_data(const leat__record_window *window,
+                      const unsigned char *data, uint64_t length, uint32_t *sum)
+{
+    int status = LEAT_OK;
+    *sum = 0;
+    if (length <= SUMMED_BYTES)
+        *sum = leat__crc32c(0, data, (size_t)length);
+    else
+        status = sum_long_data(window, data, length, sum);
+    *sum = leat__crc32c_mask(*sum);
+    return status || *sum == leat__get_u32(data + length) ? status : LEAT_EDATA;
 }
 
 __attribute__((cold)) static int
-bad_sum(int status, const char *of, const unsigned char *bytes, uint64_t length)
+bad_sum(int status, const char *of, const unsigned char *found, uint32_t sum)
 {
-    uint32_t expected = leat__crc32c_mask(leat__crc32c(0, bytes, length));
     return leat_error(status, "the checksum of its %s is %08x, expected %08x",
-                      of, leat__get_u32(bytes + length), expected);
+                      of, leat__get_u32(found), sum);
+}
+
+__attribute__((cold)) static int bad_length(int status,
+                                            const unsigned char *header)
+{
+    return bad_sum(status, "length", header + 8,
+                   leat__crc32c_mask(leat__crc32c(0, header, 8)));
 }
 
 /* `left` bytes are there, and the record, or its header, takes more. */
@@ -79,12 +114,13 @@ static int walk_past_bad(const leat__record_window *window,
     uint64_t whole = length + HEADER + FOOTER;
     if (length <= TRIED_MAX && whole > left && !window->is_last)
         return want_more(window, walk, left, whole);
+    uint32_t sum;
     if (length > TRIED_MAX || whole > left ||
-        !is_data_good(header + HEADER, length))
-        return bad_sum(LEAT_EFORMAT, "length", header, 8);
+        check_data(window, header + HEADER, length, &sum))
+        return bad_length(LEAT_EFORMAT, header);
     walk->offset += whole;
     walk->record++;
-    return bad_sum(LEAT_EDATA, "length", header, 8);
+    return bad_length(LEAT_EDATA, header);
 }
 
 /* Why there is no good record at the walk's offset. */
@@ -152,11 +188,15 @@ static inline int read_record(const leat__record_window *window,
     const unsigned char *data = header + HEADER;
     uint64_t length = leat__get_u64(header);
     if (!is_length_good(header))
-        return bad_sum(LEAT_EDATA, "length", header, 8);
+        return bad_length(LEAT_EDATA, header);
     if (length > window->size - at - HEADER - FOOTER)
         return leat_error(LEAT_EDATA, "it ends beyond the end of the file");
-    if (!is_data_good(data, length))
-        return bad_sum(LEAT_EDATA, "data", data, length);
+    uint32_t sum;
+    int status = check_data(window, data, length, &sum);
+    if (status == LEAT_EDATA)
+        return bad_sum(LEAT_EDATA, "data", data + length, sum);
+    if (status)
+        return status;
     return leat__record_append_bytes(sample, data, (size_t)length);
 }
 

@@ -50,8 +50,8 @@ START_TEST(what_is_asked_for_is_counted_once_and_comes)
         return;
     ck_assert_uint_eq(leat__mapped_file_ask(&file.storage.file, asked, 6),
                       8 + 5 + 1);
-    ck_assert_int_eq(leat__mapped_file_await(&file.storage.file, again, 6),
-                     LEAT_OK);
+    ck_assert_int_eq(
+        leat__mapped_file_await(&file.storage.file, again, 6, NULL), LEAT_OK);
     ck_assert_uint_eq(absent(pages(200, 8)), 0);
     ck_assert_uint_eq(absent(pages(40, 5)), 0);
     ck_assert_uint_eq(absent(pages(90, 1)), 0);
@@ -122,9 +122,9 @@ START_TEST(storage_that_fails_is_an_error_and_no_signal)
         return;
     }
     ck_assert_int_eq(ftruncate(file.fd, (off_t)file.storage.file.page), 0);
-    ck_assert_int_eq(leat__mapped_file_await(&file.storage.file, &good, 1),
-                     LEAT_OK);
-    ck_assert_int_eq(leat__mapped_file_await(&file.storage.file, &bad, 1),
+    ck_assert_int_eq(
+        leat__mapped_file_await(&file.storage.file, &good, 1, NULL), LEAT_OK);
+    ck_assert_int_eq(leat__mapped_file_await(&file.storage.file, &bad, 1, NULL),
                      LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), file.path));
 }

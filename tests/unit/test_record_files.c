@@ -27,8 +27,24 @@ static int begin_file(leat__record_format *format,
     return LEAT_OK;
 }
 
-static const leat__record_format_ops ops = {.name = "files",
-                                            .begin = begin_file};
+/* Never sees enough. */
+static int walk_on(const leat__record_format *of, const leat__record_file *file,
+                   const leat__record_window *window, leat__record_walk *walk,
+                   leat__record_span out[], int n, int *got)
+{
+    (void)of;
+    (void)file;
+    (void)walk;
+    (void)out;
+    (void)n;
+    *got = 0;
+    ck_assert_uint_lt(window->size, 1 << 30);
+    walk->needed = window->size + 1;
+    return LEAT_AGAIN;
+}
+
+static const leat__record_format_ops ops = {
+    .name = "files", .begin = begin_file, .walk = walk_on};
 static leat__record_format format = {.ops = &ops};
 static leat__record_files files;
 
@@ -66,7 +82,8 @@ START_TEST(files_replaced_while_they_are_opened_are_refused)
 {
     meanwhile = _i / 2 ? remove_it : replace;
     victim = _i % 2;
-    ck_assert_int_eq(leat__record_files_open(&files, &list, &format), LEAT_EIO);
+    ck_assert_int_eq(leat__record_files_open(&files, &list, &format, NULL),
+                     LEAT_EIO);
     ck_assert_msg(strstr(leat_last_error(), path[victim]) &&
                       strstr(leat_last_error(), "removed or replaced while"),
                   "%s", leat_last_error());
@@ -75,11 +92,35 @@ END_TEST
 
 START_TEST(a_file_that_is_replaced_later_is_what_it_was)
 {
-    ck_assert_int_eq(leat__record_files_open(&files, &list, &format), LEAT_OK);
+    ck_assert_int_eq(leat__record_files_open(&files, &list, &format, NULL),
+                     LEAT_OK);
     replace(path[0]);
     ck_assert_int_eq(leat__record_files_check_versions(&files), LEAT_OK);
     ck_assert_mem_eq(files.source[0].map.base, "bytes", 5);
     ck_assert_uint_eq(files.bytes, FILES * 5);
+    leat__record_files_close(&files);
+}
+END_TEST
+
+/* Though its record goes on for long; also where its bytes are awaited. */
+START_TEST(a_walk_ends_soon_after_it_is_cancelled)
+{
+    atomic_bool cancelled = false;
+    uint64_t awaited = 0;
+    leat__record_walk walk = {0};
+    leat__record_span span;
+    int got;
+    ck_assert_int_eq(truncate(path[0], (off_t)1 << 40), 0);
+    ck_assert_int_eq(
+        leat__record_files_open(&files, &list, &format, &cancelled), LEAT_OK);
+    cancelled = true;
+    ck_assert_int_eq(leat__record_source_walk(&files.source[0], &format,
+                                              _i ? &awaited : NULL, &walk,
+                                              &span, 1, &got),
+                     LEAT_ECANCELLED);
+    const leat__record_span whole = {0, (uint64_t)1 << 40};
+    ck_assert_int_eq(leat__record_source_await(&files.source[0], &whole, 1),
+                     LEAT_ECANCELLED);
     leat__record_files_close(&files);
 }
 END_TEST
@@ -93,5 +134,6 @@ int main(void)
     tcase_add_loop_test(tcase, files_replaced_while_they_are_opened_are_refused,
                         0, 4);
     tcase_add_test(tcase, a_file_that_is_replaced_later_is_what_it_was);
+    tcase_add_loop_test(tcase, a_walk_ends_soon_after_it_is_cancelled, 0, 2);
     return suite_run(suite);
 }

@@ -189,6 +189,32 @@ START_TEST(chunks_of_many_records_in_all_dialects)
 }
 END_TEST
 
+/* Longer than what a walk over a mapped file sees at first. */
+START_TEST(a_chunk_longer_than_a_window_is_whole)
+{
+    enum { RECORD = 12 << 20, RECORDS = 4 };
+    unsigned char *payload = malloc((size_t)RECORDS * (RECORD + 4));
+    unsigned char *file = malloc((size_t)RECORDS * (RECORD + 4) + 1024);
+    ck_assert(payload && file);
+    known_record known[RECORDS + 3];
+    size_t size =
+        make_many(file, content, 3, 2, known, &leat__recordio_fluid, 0);
+    size_t at = 0;
+    for (int i = 0; i < RECORDS; i++) {
+        memset(payload + at + 4, i + 1, RECORD);
+        put_u32(payload + at, RECORD);
+        known[3 + i] = (known_record){payload + at + 4, RECORD};
+        at += RECORD + 4;
+    }
+    size +=
+        make_chunk(file + size, &leat__recordio_fluid, 0, RECORDS, payload, at);
+    record_sequence_write("wide", file, size);
+    free(file);
+    record_sequence_check("recordio:wide", known, RECORDS + 3);
+    free(payload);
+}
+END_TEST
+
 START_TEST(paddles_own_files)
 {
     static const struct {
@@ -509,6 +535,7 @@ int main(void)
     tcase_add_loop_test(tests, golden_bytes_of_both_of_paddles, 0,
                         LENGTH(golden));
     tcase_add_test(tests, chunks_of_many_records_in_all_dialects);
+    tcase_add_test(tests, a_chunk_longer_than_a_window_is_whole);
     tcase_add_test(tests, paddles_own_files);
     tcase_add_test(tests, other_formats_are_named);
     tcase_add_test(tests, a_file_cut_anywhere_gives_what_is_whole);

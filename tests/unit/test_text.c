@@ -166,6 +166,30 @@ START_TEST(a_line_of_the_longest_size_is_good)
 }
 END_TEST
 
+/* Longer than what a walk over a mapped file sees at first, which ends in a
+   line, in what is passed by, and at a line's end. */
+START_TEST(lines_longer_than_a_window_are_whole)
+{
+    enum { WINDOW = 32 << 20, LONG = 48 << 20 };
+    int good, bad;
+    char *text = malloc(2 * (size_t)LONG);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'x', 2 * (size_t)LONG);
+    text[WINDOW - 1] = text[WINDOW + LONG] = '\n';
+    known_record known[] = {{text, WINDOW - 1},
+                            {text + WINDOW, LONG},
+                            {text + WINDOW + LONG + 1, LONG - WINDOW - 1}};
+    record_sequence_write("wide", text, 2 * (size_t)LONG);
+    record_sequence_check("text:wide", known, 3);
+    ck_assert_int_eq(
+        record_sequence_read("text:wide,max_record=32M", &good, &bad),
+        LEAT_END);
+    ck_assert_int_eq(good, 2);
+    ck_assert_int_eq(bad, 1);
+    free(text);
+}
+END_TEST
+
 static leat_reader *open_reader(const char *text)
 {
     leat_pipeline *pipeline;
@@ -504,6 +528,7 @@ int main(void)
     tcase_add_test(tests, many_lines_of_all_lengths);
     tcase_add_test(tests, a_line_that_is_too_long_is_passed_by);
     tcase_add_test(tests, a_line_of_the_longest_size_is_good);
+    tcase_add_test(tests, lines_longer_than_a_window_are_whole);
     tcase_add_test(tests, a_bad_line_is_named);
     tcase_add_test(tests, what_is_missing_is_known_when_it_is_opened);
     tcase_add_test(tests, a_gzip_file_cut_anywhere_gives_lines_and_an_error);

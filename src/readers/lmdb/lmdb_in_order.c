@@ -33,9 +33,11 @@ static int await(leat__lmdb_reader *lmdb, const leat__lmdb_entry entries[],
         spans[i].offset = (size_t)(entries[i].value - lmdb->map->base);
         spans[i].bytes = entries[i].value_size;
     }
-    int status = leat__mapped_file_await(&lmdb->storage->file, spans, n);
-    return status ? leat__lmdb_reader_bad_record(lmdb, &entries[0], status)
-                  : LEAT_OK;
+    int status = leat__mapped_file_await(&lmdb->storage->file, spans, n,
+                                         &lmdb->cancelled);
+    return status == LEAT_EIO
+               ? leat__lmdb_reader_bad_record(lmdb, &entries[0], status)
+               : status;
 }
 
 static void defer(leat_sample *sample, int64_t record, uint64_t address)

@@ -12,6 +12,7 @@ int leat__record_cursor_enter(leat__record_cursor *cursor, int file)
 {
     cursor->file = file;
     cursor->walk = (leat__record_walk){0};
+    cursor->awaited = 0;
     if (file >= cursor->files->n)
         return LEAT_END;
     const leat__record_source *source = &cursor->files->source[file];
@@ -37,27 +38,29 @@ static int step_by_stride(const leat__record_source *source,
     return LEAT_OK;
 }
 
-static int step_in_file(leat__record_cursor *cursor, int n,
+static int step_in_file(leat__record_cursor *cursor, int n, bool awaits,
                         leat__record_step *out)
 {
     const leat__record_source *source = &cursor->files->source[cursor->file];
-    const leat__record_format *format = cursor->format;
-    const leat__record_window window = leat__record_source_window(source);
     out->before = cursor->walk;
     out->n = 0;
-    if (source->file.stride)
-        return step_by_stride(source, &cursor->walk, out->span, n, &out->n);
-    return format->ops->walk(format, &source->file, &window, &cursor->walk,
-                             out->span, n, &out->n);
+    if (!source->file.stride)
+        return leat__record_source_walk(source, cursor->format,
+                                        awaits ? &cursor->awaited : NULL,
+                                        &cursor->walk, out->span, n, &out->n);
+    int status = step_by_stride(source, &cursor->walk, out->span, n, &out->n);
+    if (!status && awaits)
+        status = leat__record_source_await(source, out->span, out->n);
+    return status;
 }
 
-int leat__record_cursor_step(leat__record_cursor *cursor, int n,
+int leat__record_cursor_step(leat__record_cursor *cursor, int n, bool awaits,
                              leat__record_step *out)
 {
     int status = LEAT_END;
     out->n = 0;
     while (status == LEAT_END && cursor->file < cursor->files->n) {
-        status = step_in_file(cursor, n, out);
+        status = step_in_file(cursor, n, awaits, out);
         if (status != LEAT_END)
             break;
         status = leat__record_cursor_enter(cursor, cursor->file + 1);
@@ -71,7 +74,7 @@ void leat__record_cursor_return(leat__record_cursor *cursor,
                                 leat__record_step *step, int n)
 {
     cursor->walk = step->before;
-    (void)step_in_file(cursor, n, step);
+    (void)step_in_file(cursor, n, false, step);
 }
 
 int leat__record_cursor_go_to(leat__record_cursor *cursor,

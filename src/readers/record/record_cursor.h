@@ -10,6 +10,7 @@ typedef struct leat__record_cursor {
     const leat__record_format *format;
     int file; /* files->n: at the end */
     leat__record_walk walk;
+    uint64_t awaited; /* the end of what is in memory; 0: unknown */
 } leat__record_cursor;
 
 /* The most records of one step. */
@@ -43,10 +44,11 @@ int leat__record_cursor_enter(leat__record_cursor *cursor, int file);
 
 /*
  * Walks over the next records, at most `n`, of this file or the next ones.
+ * `awaits`: has them in memory; `n` is at most LEAT__RECORD_AWAIT_MAX then.
  * LEAT_END after the last. Errors: those of the format's walk, the record being
- * the one at out->before, and out->span[0].
+ * the one at out->before, and out->span[0]; LEAT_EIO, LEAT_ECANCELLED.
  */
-int leat__record_cursor_step(leat__record_cursor *cursor, int n,
+int leat__record_cursor_step(leat__record_cursor *cursor, int n, bool awaits,
                              leat__record_step *out);
 
 /* Goes back to after the first `n` records of the last step. */

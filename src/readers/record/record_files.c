@@ -9,6 +9,11 @@
  */
 #define DESCRIPTORS_MAX 128
 
+/* What a walk sees of a file at first, and then more; of one that is awaited,
+ * little, so that the first record is returned soon. */
+#define SEEN_BYTES ((uint64_t)32 << 20)
+#define SEEN_BYTES_AWAITED ((uint64_t)1 << 20)
+
 /* Pages sampled over all files, and how many of them may be absent while they
  * count as resident. */
 enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
@@ -70,7 +75,8 @@ static int check_names(const leat__record_files *files)
 
 int leat__record_files_open(leat__record_files *out,
                             const leat__file_list *list,
-                            leat__record_format *format)
+                            leat__record_format *format,
+                            const atomic_bool *cancelled)
 {
     const int n = list->n;
     leat__record_files files = {0};
@@ -86,6 +92,7 @@ int leat__record_files_open(leat__record_files *out,
     for (; files.n < n; files.n++) {
         leat__record_source *source = &files.source[files.n];
         source->file.number = files.n;
+        source->cancelled = cancelled;
         int status = open_file(source, list->path[files.n],
                                n <= DESCRIPTORS_MAX, format);
         if (status) {
@@ -160,7 +167,59 @@ int leat__record_source_await(const leat__record_source *source,
     for (int i = 0; i < n; i++)
         span[i] =
             (leat__span){(size_t)record[i].offset, (size_t)record[i].size};
-    return leat__mapped_file_await(&source->map, span, n);
+    return leat__mapped_file_await(&source->map, span, n, source->cancelled);
+}
+
+/* Bytes from `from` on that are not in memory up to `end`. */
+static int await_seen(const leat__record_source *source, uint64_t *awaited,
+                      uint64_t from, uint64_t end)
+{
+    if (*awaited > from)
+        from = *awaited;
+    if (from >= end)
+        return LEAT_OK;
+    const leat__record_span span = {from, end - from};
+    int status = leat__record_source_await(source, &span, 1);
+    if (!status)
+        *awaited = end;
+    return status;
+}
+
+static int check_running(const leat__record_source *source)
+{
+    if (!source->cancelled ||
+        !atomic_load_explicit(source->cancelled, memory_order_relaxed))
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                      source->map.name);
+}
+
+int leat__record_source_walk(const leat__record_source *source,
+                             const leat__record_format *format,
+                             uint64_t *awaited, leat__record_walk *walk,
+                             leat__record_span out[], int n, int *got)
+{
+    const uint64_t more = awaited ? SEEN_BYTES_AWAITED : SEEN_BYTES;
+    leat__record_window window = leat__record_source_window(source);
+    uint64_t size = window.size, seen = more;
+    *got = 0;
+    for (;;) {
+        uint64_t left = size - walk->offset;
+        window.size = seen < left ? (size_t)(walk->offset + seen) : size;
+        window.is_last = window.size == size;
+        int status =
+            awaited ? await_seen(source, awaited, walk->offset, window.size)
+                    : LEAT_OK;
+        if (!status)
+            status = format->ops->walk(format, &source->file, &window, walk,
+                                       out, n, got);
+        if (status != LEAT_AGAIN)
+            return status;
+        status = check_running(source);
+        if (status)
+            return status;
+        seen = walk->needed + more;
+    }
 }
 
 int leat__record_files_find(const leat__record_files *files, uint64_t at)

@@ -39,8 +39,9 @@ typedef struct leat__record_source {
     leat__file_version version; /* at opening, as the next two */
     dev_t device;
     ino_t inode;
-    uint64_t begin;              /* of its first byte, over all files */
-    atomic_int_fast64_t entered; /* the epoch read by index last; -1: none */
+    uint64_t begin;               /* of its first byte, over all files */
+    const atomic_bool *cancelled; /* the reading; or NULL */
+    atomic_int_fast64_t entered;  /* the epoch read by index last; -1: none */
 } leat__record_source;
 
 typedef struct leat__record_files {
@@ -53,12 +54,14 @@ typedef struct leat__record_files {
 
 /*
  * Maps the files, and begins each by `format`, whose specs are then complete.
- * The paths are borrowed. Errors: LEAT_EIO, as for files or folders that others
- * replaced meanwhile; LEAT_EFORMAT, LEAT_ELIMIT, LEAT_ENOMEM.
+ * The paths are borrowed, as `cancelled`, which may be NULL. Errors: LEAT_EIO,
+ * as for files or folders that others replaced meanwhile; LEAT_EFORMAT,
+ * LEAT_ELIMIT, LEAT_ENOMEM.
  */
 int leat__record_files_open(leat__record_files *out,
                             const leat__file_list *list,
-                            leat__record_format *format);
+                            leat__record_format *format,
+                            const atomic_bool *cancelled);
 void leat__record_files_close(leat__record_files *files);
 
 static inline leat__record_window
@@ -67,7 +70,7 @@ leat__record_source_window(const leat__record_source *source)
     /* An empty file has no map. */
     static const unsigned char none[1];
     return (leat__record_window){source->map.size ? source->map.base : none,
-                                 source->map.size, 0, true};
+                                 source->map.size, 0, true, source->cancelled};
 }
 
 /*
@@ -106,10 +109,21 @@ static inline int leat__record_source_enter(leat__record_source *source,
 /* The most records of one call. */
 #define LEAT__RECORD_AWAIT_MAX 32
 
-/* Has the records in memory, so that nobody blocks on them. Errors: LEAT_EIO.
- */
+/* Has the records in memory, so that nobody blocks on them. Errors: LEAT_EIO,
+ * LEAT_ECANCELLED. */
 int leat__record_source_await(const leat__record_source *source,
                               const leat__record_span record[], int n);
+
+/*
+ * The format's walk, which sees some bytes of the file at a time. `awaited`:
+ * NULL, or the end of what is in memory, beyond which bytes are awaited before
+ * they are seen. Results: those of leat__record_format_ops.walk but LEAT_AGAIN;
+ * LEAT_EIO, LEAT_ECANCELLED.
+ */
+int leat__record_source_walk(const leat__record_source *source,
+                             const leat__record_format *format,
+                             uint64_t *awaited, leat__record_walk *walk,
+                             leat__record_span out[], int n, int *got);
 
 /* The file that byte `at` is in, below files->bytes. */
 int leat__record_files_find(const leat__record_files *files, uint64_t at);

@@ -12,6 +12,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +22,9 @@
 typedef struct leat__record_window {
     const unsigned char *bytes;
     size_t size;
-    uint64_t offset; /* in the file, of bytes[0] */
-    bool is_last;    /* the file ends where they end */
+    uint64_t offset;              /* in the file, of bytes[0] */
+    bool is_last;                 /* the file ends where they end */
+    const atomic_bool *cancelled; /* the reading; NULL: what is long is not */
 } leat__record_window;
 
 /* What `begin` finds out about a file; zero at first, but for its number. */

@@ -89,15 +89,14 @@ static int check_running(const leat__record_index_options *options,
 
 /* The next records, bad ones included. */
 static int walk_some(const leat__record_index_options *options,
-                     const leat__record_source *source, leat__record_walk *walk,
-                     offset_list *list)
+                     const leat__record_source *source, uint64_t *awaited,
+                     leat__record_walk *walk, offset_list *list)
 {
-    const leat__record_window window = leat__record_source_window(source);
     leat__record_span found[STRIDE];
     int got = 0;
     int64_t record = walk->record;
-    int status = options->format->ops->walk(options->format, &source->file,
-                                            &window, walk, found, STRIDE, &got);
+    int status = leat__record_source_walk(source, options->format, awaited,
+                                          walk, found, STRIDE, &got);
     if (status == LEAT_EFORMAT)
         return leat__error_context(status, "%s: record %lld at byte %llu",
                                    source->map.name, (long long)record,
@@ -120,15 +119,19 @@ static int walk_file(build *build, int number, offset_list *list)
     leat__record_walk walk = {.offset = source->file.first};
     leat__record_ahead ahead;
     leat__record_ahead_init(&ahead, files, options->window, SIZE_MAX);
+    uint64_t awaited = 0;
     int status = LEAT_OK;
     while (!status) {
+        bool is_dense = walk.offset <= AHEAD_BYTES_MAX * (uint64_t)walk.record;
         status = check_running(options, source->map.name);
-        if (walk.offset <= AHEAD_BYTES_MAX * (uint64_t)walk.record)
+        if (is_dense)
             leat__record_ahead_follow(&ahead, source->begin + walk.offset);
         if (!status)
             status = make_room(build, source->map.name, list);
         if (!status)
-            status = walk_some(options, source, &walk, list);
+            status = walk_some(options, source,
+                               is_dense && ahead.is_cold ? &awaited : NULL,
+                               &walk, list);
     }
     return status;
 }

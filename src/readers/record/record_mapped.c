@@ -125,18 +125,15 @@ static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
         return status;
     leat__record_ahead_follow(&mapped->ahead,
                               leat__record_cursor_bytes(&mapped->cursor));
-    int most =
-        mapped->ahead.is_cold ? LEAT__RECORD_AWAIT_MAX : LEAT__RECORD_STEP_MAX;
-    status =
-        leat__record_cursor_step(&mapped->cursor, n < most ? n : most, &step);
+    bool awaits = mapped->ahead.is_cold;
+    int most = awaits ? LEAT__RECORD_AWAIT_MAX : LEAT__RECORD_STEP_MAX;
+    status = leat__record_cursor_step(&mapped->cursor, n < most ? n : most,
+                                      awaits, &step);
     if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
         out[0]->from.record = step.before.record;
         set_source(out[0], &mapped->files.source[mapped->cursor.file]);
         return name_step(mapped, &step, status);
     }
-    if (!status && mapped->ahead.is_cold)
-        status = leat__record_source_await(
-            &mapped->files.source[mapped->cursor.file], step.span, step.n);
     if (status)
         return status;
     if (!mapped->format->defers)
@@ -348,7 +345,8 @@ static int mapped_skip(leat_reader *reader, int64_t n, int64_t *skipped)
                               leat__record_cursor_bytes(&mapped->cursor));
     status = leat__record_cursor_step(
         &mapped->cursor,
-        n < LEAT__RECORD_STEP_MAX ? (int)n : LEAT__RECORD_STEP_MAX, &step);
+        n < LEAT__RECORD_STEP_MAX ? (int)n : LEAT__RECORD_STEP_MAX, false,
+        &step);
     *skipped = step.n;
     return name_step(mapped, &step, status);
 }
@@ -479,7 +477,8 @@ int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
         return leat__error_system(code, "%s: cannot make a lock",
                                   list->path[0]);
     }
-    int status = leat__record_files_open(&mapped->files, list, format);
+    int status = leat__record_files_open(&mapped->files, list, format,
+                                         &mapped->cancelled);
     if (status) {
         pthread_mutex_destroy(&mapped->index_lock);
         leat__free(mapped);

@@ -90,7 +90,7 @@ static int call_read(const leat__stream_cursor *cursor, int file,
                      int64_t record, const unsigned char *bytes,
                      const leat__record_span *span, leat_sample *sample)
 {
-    leat__record_window window = {bytes, span->size, span->offset, true};
+    leat__record_window window = {bytes, span->size, span->offset, true, NULL};
     leat_sample *const out[] = {sample};
     int got;
     int status = cursor->format->ops->read(

@@ -50,7 +50,7 @@ static leat__record_window window_of(const leat__byte_stream *stream)
     static const unsigned char none[1];
     return (leat__record_window){stream->left ? stream->next : none,
                                  stream->left, (uint64_t)stream->offset,
-                                 stream->ended};
+                                 stream->ended, NULL};
 }
 
 int leat__stream_cursor_go_to(leat__stream_cursor *cursor, uint64_t offset)

@@ -113,6 +113,9 @@ static int enter_chunk(const recordio_format *io,
                           "the chunk is compressed, and those before it are "
                           "not: read the file through a pipe");
     left -= LEAT__RECORDIO_HEADER;
+    walk->needed = (size_t)LEAT__RECORDIO_HEADER + header.stored;
+    if (io->file && header.stored > left && !window->is_last)
+        return LEAT_AGAIN;
     if (io->file && header.stored > left)
         return leat_error(LEAT_EFORMAT,
                           "the file is cut: %llu bytes are left of a chunk of "

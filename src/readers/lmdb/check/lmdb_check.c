@@ -259,12 +259,12 @@ static int await_locked(leat_lmdb_check *check, int n, int *status)
     for (int i = 0; i < n; i++)
         if (ring_node(check, i)->overflow)
             spans[used++] = value_span(check, ring_node(check, i));
-    *status = leat__mapped_file_await(&check->storage.file, spans, used);
+    *status = leat__mapped_file_await(&check->storage.file, spans, used, NULL);
     for (int i = 0; *status && i < n; i++) {
         const leat__lmdb_node *node = ring_node(check, i);
         spans[0] = value_span(check, node);
         if (node->overflow &&
-            leat__mapped_file_await(&check->storage.file, spans, 1))
+            leat__mapped_file_await(&check->storage.file, spans, 1, NULL))
             return i;
     }
     *status = LEAT_OK;

@@ -58,7 +58,7 @@ static int await(const leat__lmdb_recovery *recovery, uint64_t page)
     if (!recovery->storage || page > recovery->map->meta.last_page)
         return LEAT_OK;
     leat__span span = leat__lmdb_storage_leaf(recovery->storage, page);
-    return leat__mapped_file_await(&recovery->storage->file, &span, 1);
+    return leat__mapped_file_await(&recovery->storage->file, &span, 1, NULL);
 }
 
 static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
