@@ -2,6 +2,7 @@
 #include "layer/chunk.h"
 
 #include <leat/data_layer.h>
+#include <leat/sample.h>
 #include <stdint.h>
 
 /*
@@ -15,9 +16,9 @@
 /* A chunk has a leat_sample of some 3 KiB for each, whatever their fields. */
 #define CHUNK_SAMPLES_MAX 1024
 
-/* What a thread reads ahead: some 50 MiB of leat_samples. */
+/* What a thread reads ahead: some 50 MiB of leat_samples, */
 #define AHEAD_SAMPLES_MAX (1 << 14)
-/* And their buffers. */
+/* and so much with their buffers. */
 #define AHEAD_BYTES_MAX ((size_t)256 << 20)
 
 /*
@@ -36,6 +37,20 @@ int leat__autotune_workers(int cores, bool caller_helps, bool has_copy_thread,
     if (has_copy_thread && !computes && others < cores / 4)
         others = cores / 4;
     return cores > others ? cores - others : 1;
+}
+
+static size_t bytes_ahead(size_t max_memory)
+{
+    return max_memory > 0 && max_memory < AHEAD_BYTES_MAX ? max_memory
+                                                          : AHEAD_BYTES_MAX;
+}
+
+/* Half of what is read ahead may be leat_samples, in as many chunks as there
+ * have to be. */
+static size_t count_samples_ahead(const leat__autotune_load *load)
+{
+    size_t part = bytes_ahead(load->max_memory) / 2;
+    return part / (size_t)(load->takers + 1) / sizeof(leat_sample);
 }
 
 /*
@@ -61,6 +76,8 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
     n = n < CHUNK_SAMPLES_MAX ? n : CHUNK_SAMPLES_MAX;
+    if (beside_thread && count_samples_ahead(load) < n)
+        n = count_samples_ahead(load);
     /* One that a thread fills ends early by itself. */
     if (!beside_thread && load->buffer_bytes > 0 &&
         LEAT__CHUNK_BUFFERS / load->buffer_bytes < n)
@@ -75,15 +92,15 @@ int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
     int in_batch = ahead->batch_size / size + (ahead->batch_size % size > 0);
     int64_t n = (int64_t)in_batch * ahead->batches;
     int64_t most = AHEAD_SAMPLES_MAX / size;
-    size_t bytes = ahead->max_memory > 0 && ahead->max_memory < AHEAD_BYTES_MAX
-                       ? ahead->max_memory
-                       : AHEAD_BYTES_MAX;
+    size_t bytes = bytes_ahead(ahead->max_memory);
+    size_t samples = (size_t)size * sizeof(leat_sample);
     n = n < most ? n : most;
-    if (ahead->buffer_bytes > 0 && bytes / ahead->buffer_bytes < (size_t)n)
-        n = (int64_t)(bytes / ahead->buffer_bytes);
+    if (bytes / (samples + ahead->buffer_bytes) < (size_t)n)
+        n = (int64_t)(bytes / (samples + ahead->buffer_bytes));
     n = n > ahead->takers ? n : ahead->takers + 1;
-    *buffers = bytes / (size_t)n < LEAT__CHUNK_BUFFERS ? bytes / (size_t)n
-                                                       : LEAT__CHUNK_BUFFERS;
+    size_t part = bytes / (size_t)n;
+    part -= samples < part / 2 ? samples : part / 2;
+    *buffers = part < LEAT__CHUNK_BUFFERS ? part : LEAT__CHUNK_BUFFERS;
     return (int)n;
 }
 

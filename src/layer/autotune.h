@@ -30,7 +30,9 @@ typedef struct leat__autotune_load {
     size_t buffer_bytes; /* of a sample's own buffer; 0: it is a view */
     int batch_size;
     int workers;
-    int batches; /* in circulation besides those that the callers hold */
+    int batches;       /* in circulation besides those that the callers hold */
+    int takers;        /* of chunks that a thread reads ahead */
+    size_t max_memory; /* of those chunks; 0: 256 MiB */
 } leat__autotune_load;
 
 /* Samples in a chunk; `beside_thread`: of a thread that reads ahead. */
@@ -49,8 +51,9 @@ typedef struct leat__autotune_ahead {
 
 /*
  * Chunks that a thread reads ahead: samples for so many `batches`, as far as
- * they are not too many, and have memory; but one for each of the `takers`, and
- * one more. `*buffers` is what those of each may take before it ends early.
+ * they are not too many, and they and their buffers have memory; but one for
+ * each of the `takers`, and one more. `*buffers` is what those of each may take
+ * before it ends early.
  */
 int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
                                 size_t *buffers);

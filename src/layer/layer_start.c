@@ -347,6 +347,8 @@ static int start_prefetcher(leat_data_layer_group *group,
         .workers = workers,
         .batches = has_thread && in_use > 4 ? group->n * (in_use - 1) / 4
                                             : group->n * (in_use - 1),
+        .takers = workers + group->n,
+        .max_memory = limit,
     };
     bool is_whole = group->plan.is_variable;
     const leat__prefetcher_options options = {

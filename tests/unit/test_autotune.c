@@ -4,9 +4,11 @@
 
 #include <check.h>
 #include <leat/data_layer.h>
+#include <leat/sample.h>
 #include <limits.h>
 
 #define MIB ((size_t)1 << 20)
+#define SAMPLE sizeof(leat_sample)
 
 START_TEST(a_caller_that_helps_counts_as_a_worker)
 {
@@ -36,25 +38,28 @@ START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
         int beside;
     } cases[] = {
         /* An encoded image is a chunk. */
-        {{0, 0, 64, 1, 3}, 1, 1},
+        {{0, 0, 64, 1, 3, 2, 0}, 1, 1},
         /* Small images: the batch, whatever the workers. */
-        {{4000, 0, 64, 1, 3}, 64, 64},
-        {{4000, 0, 64, 16, 3}, 64, 64},
+        {{4000, 0, 64, 1, 3, 2, 0}, 64, 64},
+        {{4000, 0, 64, 16, 3, 17, 0}, 64, 64},
         /* At most 4 MiB; 512 KiB beside a thread that reads ahead. */
-        {{4 * MIB / 32, 0, 64, 1, 3}, 32, 4},
+        {{4 * MIB / 32, 0, 64, 1, 3, 2, 0}, 32, 4},
         /* More workers than batches share a batch. */
-        {{64 << 10, 0, 60, 6, 3}, 30, 8},
-        {{64 << 10, 0, 60, 7, 3}, 20, 8},
+        {{64 << 10, 0, 60, 6, 3, 7, 0}, 30, 8},
+        {{64 << 10, 0, 60, 7, 3, 8, 0}, 20, 8},
         /* But no smaller chunks than 512 KiB. */
-        {{64 << 10, 0, 60, 60, 3}, 8, 8},
+        {{64 << 10, 0, 60, 60, 3, 61, 0}, 8, 8},
         /* At most 1024 samples, however small. */
-        {{8, 0, 4096, 1, 3}, 1024, 1024},
-        {{1, 0, 1 << 30, 1, 3}, 1024, 1024},
+        {{8, 0, 4096, 1, 3, 2, 0}, 1024, 1024},
+        {{1, 0, 1 << 30, 1, 3, 2, 0}, 1024, 1024},
         /* At least a sample. */
-        {{64 * MIB, 0, 60, 1, 3}, 1, 1},
+        {{64 * MIB, 0, 60, 1, 3, 2, 0}, 1, 1},
         /* No more than the buffers of a chunk hold, but a sample. */
-        {{4000, 1 << 20, 64, 1, 3}, 16, 64},
-        {{4000, 64 * MIB, 64, 1, 3}, 1, 64},
+        {{4000, 1 << 20, 64, 1, 3, 2, 0}, 16, 64},
+        {{4000, 64 * MIB, 64, 1, 3, 2, 0}, 1, 64},
+        /* Samples in half of what is read ahead. */
+        {{8, 0, 4096, 2, 3, 3, 16 * MIB}, 1024, 2 * MIB / SAMPLE},
+        {{8, 0, 4096, 15, 3, 16, MIB}, 1024, MIB / 34 / SAMPLE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const leat__autotune_load *load = &cases[i].load;
@@ -75,19 +80,28 @@ START_TEST(a_thread_reads_so_many_samples_ahead)
     } cases[] = {
         /* Four batches; more than there are takers. */
         {{64, 64, 4, 3, 0, 0}, 4, 16 * MIB},
-        {{10, 64, 4, 3, 0, 0}, 28, 256 * MIB / 28},
+        {{10, 64, 4, 3, 0, 0}, 28, 256 * MIB / 28 - 10 * SAMPLE},
         {{64, 64, 1, 3, 0, 0}, 4, 16 * MIB},
         /* 16384 samples at most, but for the takers. */
-        {{1024, 1 << 20, 4, 3, 0, 0}, 16, 16 * MIB},
-        {{4, 4, 1 << 20, 3, 0, 0}, 4096, MIB / 16},
+        {{1024, 1 << 20, 4, 3, 0, 0}, 16, 16 * MIB - 1024 * SAMPLE},
+        {{4, 4, 1 << 20, 3, 0, 0}, 4096, MIB / 16 - 4 * SAMPLE},
         {{1 << 20, 1 << 20, 4, 3, 0, 0}, 4, 16 * MIB},
-        {{1, INT_MAX, 1 << 20, 3, 0, 0}, 16384, MIB / 64},
+        {{1, INT_MAX, 1 << 20, 3, 0, 0}, 16384, MIB / 64 - SAMPLE},
         /* Buffers of 256 MiB, or less. */
-        {{16, 16, 1000, 3, 2 * MIB, 0}, 128, 2 * MIB},
-        {{16, 16, 1000, 3, 2 * MIB, 4096 * MIB}, 128, 2 * MIB},
-        {{16, 16, 1000, 3, 2 * MIB, 16 * MIB}, 8, 2 * MIB},
-        {{16, 16, 1000, 3, 64 * MIB, 16 * MIB}, 4, 4 * MIB},
-        {{16, 16, 4, 3, 100, 16 * MIB}, 4, 4 * MIB},
+        {{16, 16, 1000, 3, 2 * MIB - 16 * SAMPLE, 0},
+         128,
+         2 * MIB - 16 * SAMPLE},
+        {{16, 16, 1000, 3, 2 * MIB - 16 * SAMPLE, 4096 * MIB},
+         128,
+         2 * MIB - 16 * SAMPLE},
+        {{16, 16, 1000, 3, 2 * MIB - 16 * SAMPLE, 16 * MIB},
+         8,
+         2 * MIB - 16 * SAMPLE},
+        {{16, 16, 1000, 3, 64 * MIB, 16 * MIB}, 4, 4 * MIB - 16 * SAMPLE},
+        {{16, 16, 4, 3, 100, 16 * MIB}, 4, 4 * MIB - 16 * SAMPLE},
+        /* Samples without buffers take memory, too; of a chunk at most half. */
+        {{16, 16, 1 << 20, 3, 0, 256 * SAMPLE}, 16, 8 * SAMPLE},
+        {{16, 16, 1 << 20, 3, 0, SAMPLE}, 4, SAMPLE / 8},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t buffers = 0;
