@@ -17,6 +17,7 @@
 
 #define SIGNATURE_BYTES 8
 #define CHUNK_BYTES 12 /* of length, name and checksum */
+#define CRC_BYTES 4
 /* deflate expands a byte at most this much. */
 #define INFLATION_MAX 1032
 /* A chunk may inflate to so much, as libpng has it by default. */
@@ -24,6 +25,8 @@
 /* What libpng and zlib take for an image of any size, and a pixel of a row. */
 #define FIXED_BYTES ((uint64_t)256 << 10)
 #define PIXEL_BYTES 8
+/* Bytes of image data that may follow those of the last row. */
+#define TAIL_BYTES_MAX ((size_t)64 << 10)
 
 struct leat__png {
     leat__arena *arena; /* borrowed */
@@ -36,6 +39,7 @@ struct leat__png {
     png_infop info;
     int bit_depth;
     int color_type;
+    bool is_tail_due; /* what follows the last row is still to be checked */
 };
 
 static _Noreturn void leave(leat__png *png, int status)
@@ -78,9 +82,97 @@ static int ends_early(const leat__png *png)
                       png->source->size);
 }
 
+/* A chunk as it lies in the source. */
+typedef struct png_chunk {
+    const unsigned char *name;
+    const unsigned char *data;
+    size_t bytes;
+} png_chunk;
+
+/* The chunk at *position, which moves on; 0 where no whole one is left. */
+static bool next_chunk(const leat__image_source *source, size_t *position,
+                       png_chunk *out)
+{
+    size_t left = source->size - *position;
+    if (left < CHUNK_BYTES)
+        return false;
+    const unsigned char *chunk = source->bytes + *position;
+    out->bytes = png_get_uint_32(chunk);
+    out->name = chunk + 4;
+    out->data = chunk + 8;
+    if (out->bytes > left - CHUNK_BYTES)
+        return false;
+    *position += out->bytes + CHUNK_BYTES;
+    return true;
+}
+
+static bool is_named(const png_chunk *chunk, const void *name)
+{
+    return !memcmp(chunk->name, name, 4);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes from the position to `end`, which may lie before it. */
+static size_t bytes_until(const leat__png *png, size_t end)
+{
+    return end > png->position ? end - png->position : 0;
+}
+
+/* Bytes of image data beyond the position. Sets *is_cut where IEND lacks. */
+static size_t count_unread_data(const leat__png *png, bool *is_cut)
+{
+    size_t end = SIGNATURE_BYTES, bytes = 0;
+    png_chunk chunk = {0};
+    while (next_chunk(png->source, &end, &chunk)) {
+        if (is_named(&chunk, "IEND"))
+            return bytes;
+        if (is_named(&chunk, "IDAT"))
+            bytes += smaller(chunk.bytes, bytes_until(png, end - CRC_BYTES));
+    }
+    *is_cut = true;
+    size_t left = png->source->size - end;
+    if (left >= CHUNK_BYTES && is_named(&chunk, "IDAT"))
+        bytes += smaller(left, bytes_until(png, png->source->size));
+    return bytes;
+}
+
+/* libpng would inflate it all, however much that is. */
+static void check_tail(leat__png *png)
+{
+    if (png->source->size - png->position <= TAIL_BYTES_MAX)
+        return;
+    bool is_cut = false;
+    size_t bytes = count_unread_data(png, &is_cut);
+    if (bytes <= TAIL_BYTES_MAX)
+        return;
+    if (is_cut)
+        leave(png, ends_early(png));
+    leave(png, leat_error(LEAT_EDATA,
+                          "PNG has %zu bytes of image data after its last row; "
+                          "at most %zu are passed over",
+                          bytes, TAIL_BYTES_MAX));
+}
+
+static bool are_rows_read(const leat__png *png)
+{
+    if (png_get_interlace_type(png->codec, png->info) != PNG_INTERLACE_NONE)
+        return png_get_current_pass_number(png->codec) >=
+               PNG_INTERLACE_ADAM7_PASSES;
+    return png_get_current_row_number(png->codec) >=
+           png_get_image_height(png->codec, png->info);
+}
+
 static void read_bytes(png_structp codec, png_bytep to, size_t bytes)
 {
     leat__png *png = png_get_io_ptr(codec);
+    if (png->is_tail_due && are_rows_read(png)) {
+        png->is_tail_due = false;
+        check_tail(png);
+    }
     if (bytes > png->source->size - png->position)
         leave(png, ends_early(png));
     memcpy(to, png->source->bytes + png->position, bytes);
@@ -120,35 +212,6 @@ static void create_codec(leat__png *png)
     png_set_chunk_malloc_max(png->codec, CHUNK_BYTES_MAX);
     png->info = png_create_info_struct(png->codec);
     png_set_read_fn(png->codec, png, read_bytes);
-}
-
-/* A chunk as it lies in the source. */
-typedef struct png_chunk {
-    const unsigned char *name;
-    const unsigned char *data;
-    size_t bytes;
-} png_chunk;
-
-/* The chunk at *position, which moves on; 0 where no whole one is left. */
-static bool next_chunk(const leat__image_source *source, size_t *position,
-                       png_chunk *out)
-{
-    size_t left = source->size - *position;
-    if (left < CHUNK_BYTES)
-        return false;
-    const unsigned char *chunk = source->bytes + *position;
-    out->bytes = png_get_uint_32(chunk);
-    out->name = chunk + 4;
-    out->data = chunk + 8;
-    if (out->bytes > left - CHUNK_BYTES)
-        return false;
-    *position += out->bytes + CHUNK_BYTES;
-    return true;
-}
-
-static bool is_named(const png_chunk *chunk, const void *name)
-{
-    return !memcmp(chunk->name, name, 4);
 }
 
 /* libpng refuses a chunk that it knows before the header, if it looks at it. */
@@ -286,6 +349,7 @@ static int read_rows(leat__png *png, unsigned char *to,
     if (png_get_rowbytes(png->codec, png->info) != pitch)
         return leat_error(LEAT_EDATA, "PNG: rows of %zu bytes, not %zu",
                           png_get_rowbytes(png->codec, png->info), pitch);
+    png->is_tail_due = true;
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < frame->height; y++)
             png_read_row(png->codec, to + (size_t)y * pitch, NULL);
@@ -301,6 +365,7 @@ int leat__png_open(leat__png *png, const leat__image_source *source,
     png->position = 0;
     png->status = LEAT_OK;
     png->warning[0] = 0;
+    png->is_tail_due = false;
     if (setjmp(png->escape) == 0)
         png->status = read_header(png, frame);
     return png->status;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <jpeglib.h>
+#include <png.h>
 
 /* Reading a header takes less than this. */
 #define HEADER_BYTES ((uint64_t)64 << 10)
@@ -285,6 +286,121 @@ START_TEST(a_png_needs_a_byte_for_1032_of_its_rows)
 }
 END_TEST
 
+/* As 3 MB that took 6 seconds: an 8 x 8 gray PNG of `bytes` of zeros. */
+static bomb long_png(int interlace, size_t bytes)
+{
+    unsigned char head[] = {0, 0, 0, 8, 0, 0, 0, 8, 8, 0, 0, 0, 0};
+    unsigned char *rows = calloc(1, bytes);
+    bomb image = {0};
+    ck_assert_ptr_nonnull(rows);
+    head[12] = (unsigned char)interlace;
+    bomb_put(&image, "\x89PNG\r\n\x1a\n", 8);
+    bomb_chunk(&image, "IHDR", head, sizeof(head));
+    bomb_deflated_chunk(&image, "IDAT", NULL, 0, rows, bytes);
+    bomb_chunk(&image, "IEND", "", 0);
+    free(rows);
+    return image;
+}
+
+START_TEST(a_png_whose_data_goes_on_after_its_rows_is_refused)
+{
+    static const char line[] = "bytes of image data after its last row; at "
+                               "most 65536 are passed over";
+    enum { END = 12, CRC = 4 };
+    bomb image = long_png(_i, 100000000);
+    ck_assert_uint_lt(image.size, 100000);
+    check_refused(&image, LEAT_COLOR_NATIVE, 0, line, 1);
+    check_refused(&image, LEAT_COLOR_BGR, 0, line, 1);
+    image.size -= END + CRC;
+    check_refused(&image, LEAT_COLOR_BGR, 0, "PNG ends early, after", 1);
+    free(image.bytes);
+    image = long_png(_i, 50000000);
+    check_accepted(&image, LEAT_COLOR_NATIVE);
+    free(image.bytes);
+}
+END_TEST
+
+/* An 8 x 8 gray PNG with so many bytes of IDAT after its rows'. */
+static bomb tailed_png(size_t bytes)
+{
+    unsigned char rows[8 * 9] = {0};
+    bomb tail = {0}, image = {0};
+    bomb_zeros(&tail, bytes);
+    bomb_png(&image, 8, 8, 8, 0);
+    bomb_deflated_chunk(&image, "IDAT", NULL, 0, rows, sizeof(rows));
+    bomb_chunk(&image, "IDAT", tail.bytes, 1);
+    bomb_chunk(&image, "IDAT", tail.bytes, bytes - 1);
+    /* Other chunks do not count. */
+    bomb_chunk(&image, "teSt", tail.bytes, bytes);
+    bomb_chunk(&image, "IEND", "", 0);
+    free(tail.bytes);
+    return image;
+}
+
+START_TEST(a_png_may_have_64_kib_after_its_rows)
+{
+    bomb image = tailed_png(65536);
+    check_accepted(&image, LEAT_COLOR_NATIVE);
+    free(image.bytes);
+    image = tailed_png(65537);
+    check_refused(&image, LEAT_COLOR_NATIVE, 0,
+                  "PNG has 65537 bytes of image data after its last row; at "
+                  "most 65536 are passed over",
+                  1);
+    free(image.bytes);
+}
+END_TEST
+
+static void put_encoded(png_structp codec, png_bytep bytes, size_t size)
+{
+    bomb_put(png_get_io_ptr(codec), bytes, size);
+}
+
+/* A gray PNG of 1 bit and 8 columns, in stored blocks, as libpng writes it. */
+static bomb stored_png(unsigned char *rows, int height, int interlace)
+{
+    bomb image = {0};
+    png_structp codec =
+        png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(codec);
+    png_set_write_fn(codec, &image, put_encoded, NULL);
+    png_set_compression_level(codec, 0);
+    png_set_IHDR(codec, info, 8, (png_uint_32)height, 1, PNG_COLOR_TYPE_GRAY,
+                 interlace, PNG_COMPRESSION_TYPE_BASE, PNG_FILTER_TYPE_BASE);
+    png_write_info(codec, info);
+    int passes = png_set_interlace_handling(codec);
+    for (int row = 0; row < passes * height; row++)
+        png_write_row(codec, rows + row % height);
+    png_write_end(codec, NULL);
+    png_destroy_write_struct(&codec, &info);
+    return image;
+}
+
+/* Its data has more bytes than its pixels, in passes nearly four times. */
+START_TEST(a_png_of_stored_blocks_and_a_tail_is_accepted)
+{
+    enum { HEIGHT = 100000, END = 12, TAIL = 1000 };
+    static unsigned char rows[HEIGHT];
+    for (uint32_t i = 0; i < HEIGHT; i++)
+        rows[i] = (unsigned char)(i * 2654435761U >> 24);
+    bomb image = stored_png(rows, HEIGHT, _i);
+    ck_assert_uint_gt(image.size, _i ? 375000 : 200000);
+    image.size -= END;
+    bomb_chunk(&image, "IDAT", rows, TAIL);
+    bomb_chunk(&image, "IEND", "", 0);
+    leat_image_decoder *decoder = new_decoder(0);
+    leat_image out;
+    int status = leat_image_decode(decoder, image.bytes, image.size,
+                                   LEAT_COLOR_NATIVE, &out);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    for (int i = 0; i < HEIGHT * 8; i++)
+        ck_assert_int_eq(out.pixels[i],
+                         rows[i / 8] >> (7 - i % 8) & 1 ? 255 : 0);
+    leat_image_decoder_destroy(decoder);
+    free(image.bytes);
+}
+END_TEST
+
 /* A colour profile of `size` bytes that libpng takes for one: no tags. */
 static unsigned char *make_profile(size_t size)
 {
@@ -451,6 +567,11 @@ int main(void)
     tcase_add_test(tcase, empty_scans_are_not_walked_without_end);
     tcase_add_test(tcase, scans_are_limited_to_five_hundred);
     tcase_add_test(tcase, a_png_needs_a_byte_for_1032_of_its_rows);
+    tcase_add_loop_test(
+        tcase, a_png_whose_data_goes_on_after_its_rows_is_refused, 0, 2);
+    tcase_add_test(tcase, a_png_may_have_64_kib_after_its_rows);
+    tcase_add_loop_test(tcase, a_png_of_stored_blocks_and_a_tail_is_accepted, 0,
+                        2);
     tcase_add_test(tcase, a_profile_that_inflates_is_bounded);
     tcase_add_test(tcase, a_turned_images_memory_is_given_back);
     tcase_add_test(tcase, a_large_images_memory_is_given_back);
