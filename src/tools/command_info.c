@@ -22,6 +22,9 @@ enum { FIELDS, SHAPES, ENCODINGS, LABELS, COUNTS };
 static const char *const count_names[COUNTS] = {"fields", "shapes", "encodings",
                                                 "labels"};
 
+/* Of each list; names that are met later are left out. */
+enum { MAX_NAMES = 100000 };
+
 struct info {
     struct image_reader reader;
     const leat_field_spec *spec; /* of a pipeline; NULL: a database */
@@ -35,14 +38,18 @@ struct info {
     char last_key[KEY_TEXT];
     int64_t sampled;       /* of the records; 0: all were read */
     json_t *count[COUNTS]; /* objects of name: count */
+    bool has_more[COUNTS]; /* names were left out */
     struct feature_table features;
 };
 
-static void count_name(json_t *counts, const char *name)
+static void count_name(struct info *info, int list, const char *name)
 {
+    json_t *counts = info->count[list];
     json_t *count = json_object_get(counts, name);
-    if (count ? json_integer_set(count, json_integer_value(count) + 1)
-              : json_object_set_new(counts, name, json_integer(1)))
+    if (!count && json_object_size(counts) == MAX_NAMES)
+        info->has_more[list] = true;
+    else if (count ? json_integer_set(count, json_integer_value(count) + 1)
+                   : json_object_set_new(counts, name, json_integer(1)))
         message_fail("out of memory");
 }
 
@@ -61,7 +68,7 @@ static void count_fields(struct info *info)
         json_t *text = output_text(name);
         if (!text)
             message_fail("out of memory");
-        count_name(info->count[FIELDS], json_string_value(text));
+        count_name(info, FIELDS, json_string_value(text));
         json_decref(text);
         info->payload += (int64_t)field->bytes;
     }
@@ -109,11 +116,11 @@ static int count_sample(struct info *info)
     if (status)
         return status;
     snprintf(name, sizeof(name), "%dx%dx%d", shape[0], shape[1], shape[2]);
-    count_name(info->count[SHAPES], name);
-    count_name(info->count[ENCODINGS], image_reader_encoding(data));
+    count_name(info, SHAPES, name);
+    count_name(info, ENCODINGS, image_reader_encoding(data));
     if (sample->nfields > 1 &&
         (!info->spec || sample->field[1].dtype == LEAT_INT32))
-        count_name(info->count[LABELS],
+        count_name(info, LABELS,
                    inspection_label(name, sizeof(name), &sample->field[1],
                                     /*values=*/0));
     return LEAT_OK;
@@ -342,19 +349,46 @@ static void sort_names(json_t **counts)
     *counts = sorted;
 }
 
+/* The names of the lists that lack some. */
+static json_t *incomplete_lists(const struct info *info)
+{
+    json_t *lists = json_array();
+    for (int i = 0; i < COUNTS; i++)
+        if (info->has_more[i])
+            json_array_append_new(lists, json_string(count_names[i]));
+    if (info->features.has_more)
+        json_array_append_new(lists, json_string("features"));
+    return lists;
+}
+
 static int print_json(struct info *info, int64_t bytes)
 {
     return output_json(json_pack(
-        "{s:I, s:O*, s:O, s:O, s:O, s:o*, s:I, s:[s?, s?], s:I, s:I}",
+        "{s:I, s:O*, s:O, s:O, s:O, s:o*, s:o, s:I, s:[s?, s?], s:I, s:I}",
         "records", (json_int_t)info->records, count_names[FIELDS],
         info->spec ? info->count[FIELDS] : NULL, count_names[SHAPES],
         info->count[SHAPES], count_names[ENCODINGS], info->count[ENCODINGS],
         count_names[LABELS], info->count[LABELS], "features",
-        info->spec ? feature_table_json(&info->features) : NULL, "bad",
-        (json_int_t)info->bad, "keys",
+        info->spec ? feature_table_json(&info->features) : NULL, "incomplete",
+        incomplete_lists(info), "bad", (json_int_t)info->bad, "keys",
         info->has_first_key ? info->first_key : NULL,
         info->has_last_key ? info->last_key : NULL, "bytes", (json_int_t)bytes,
         "sampled", (json_int_t)info->sampled));
+}
+
+static void print_counts(const struct info *info, int list)
+{
+    const char *name;
+    json_t *count;
+    if (json_object_size(info->count[list]))
+        printf("%s:\n", count_names[list]);
+    json_object_foreach(info->count[list], name, count)
+    {
+        printf("  %-12s %lld\n", plain_text(name),
+               (long long)json_integer_value(count));
+    }
+    if (info->has_more[list])
+        printf("  ... (more than %d)\n", MAX_NAMES);
 }
 
 static int print_text(struct info *info, const char *path, int64_t bytes)
@@ -368,17 +402,8 @@ static int print_text(struct info *info, const char *path, int64_t bytes)
     if (info->sampled)
         printf("of %lld records, sampled from all over (--all counts all):\n",
                (long long)info->sampled);
-    for (int i = 0; i < COUNTS; i++) {
-        const char *name;
-        json_t *count;
-        if (json_object_size(info->count[i]))
-            printf("%s:\n", count_names[i]);
-        json_object_foreach(info->count[i], name, count)
-        {
-            printf("  %-12s %lld\n", plain_text(name),
-                   (long long)json_integer_value(count));
-        }
-    }
+    for (int i = 0; i < COUNTS; i++)
+        print_counts(info, i);
     feature_table_print(&info->features);
     if (info->bad)
         printf("bad records: %lld\n", (long long)info->bad);
@@ -400,7 +425,7 @@ int command_info(int argc, char **argv)
         .about = "Prints how many records a database has, their shapes,\n"
                  "encodings and labels; of a pipeline also its fields, and of\n"
                  "tf.train.Examples the features. Only the headers of images\n"
-                 "are read, and of a database of more than 100000 records a\n"
+                 "are read, and of a database of more than 1000000 records a\n"
                  "sample of 50000. Bad records are counted and the first ones\n"
                  "named; the status is then 1.",
         .options = specs,

@@ -784,6 +784,27 @@ run 0 info fixed:many,record=4203
 check 'of 300 features the first 256' test "$(grep -c '=int64 ' out)" = 256
 check 'the last of these' grep -q '^  355=int64 ' out
 check 'that there are more' grep -q '^  [.][.][.]$' out
+run 0 info --json fixed:many,record=4203
+has '"incomplete": \["features"\]'
+# Of more labels than are kept the first ones are listed, with all their records.
+for ((i = 0; i < 100000; i++)); do
+    printf '\\x%02x\\x%02x\\x%02x\\0' $((i & 255)) $((i >> 8 & 255)) $((i >> 16))
+done >escapes
+printf '%b' "$(cat escapes)" >labelled
+labelled='fixed:labelled,fields=(data=uint8@0:1x1x1,label=int32@0)'
+run 0 info "$labelled"
+check '100000 labels are all listed' test "$(sed '1,/^labels:$/d' out | wc -l)" = 100000
+run 0 info --json "$labelled"
+check 'no list is incomplete' test "$(jq -c .incomplete out)" = '[]'
+printf '\240\206\001\0\241\206\001\0\007\0\0\0' >>labelled # two others, and 7 again
+run 0 info "$labelled"
+check 'more labels are not listed' test "$(sed '1,/^labels:$/d' out | wc -l)" = 100001
+check 'that there are more labels' test "$(tail -n 1 out)" = '  ... (more than 100000)'
+check 'a listed label is still counted' grep -qE '^  7 +2$' out
+run 0 info --json "$labelled"
+check 'JSON has as many' test "$(jq '.labels | length' out)" = 100000
+check 'and the count' test "$(jq '.labels["7"]' out)" = 2
+check 'and that there are more' test "$(jq -c .incomplete out)" = '["labels"]'
 # Three dimensions alone are no image, as in an IDX file of int32.
 for type in int32 float16 float64; do
     run 0 info --json "random:2,shape=3x4x5,dtype=$type"
