@@ -369,33 +369,6 @@ static int write_all(int fd, const void *bytes, size_t size)
     return fsync(fd);
 }
 
-/* Where something is mounted. */
-typedef struct place {
-    dev_t device;
-    uint64_t mount; /* 0: a kernel before 5.8 does not tell */
-} place;
-
-static int find_place(int at, const char *path, place *out)
-{
-    struct stat found;
-    struct statx more;
-    if (fstatat(at, path, &found, AT_EMPTY_PATH))
-        return -1;
-    *out = (place){.device = found.st_dev};
-    if (!statx(at, path, AT_EMPTY_PATH, STATX_MNT_ID, &more) &&
-        more.stx_mask & STATX_MNT_ID)
-        out->mount = more.stx_mnt_id;
-    return 0;
-}
-
-int leat__file_shares_mount(int at, const char *from, const char *to)
-{
-    place one, other;
-    if (find_place(at, from, &one) || find_place(AT_FDCWD, to, &other))
-        return -1;
-    return one.device == other.device && one.mount == other.mount;
-}
-
 /* Only a regular file may be replaced, never a device or a pipe. */
 static int check_target(const char *path)
 {

@@ -70,13 +70,6 @@ int leat__file_read_own(char **out, size_t *size, const char *path,
                         size_t limit, leat__file_check *check,
                         const void *user);
 
-/*
- * Whether files can be moved from `from`, seen from the directory `at` ("":
- * that directory itself), to the directory `to`: 1 or 0; -1: errno. Two mounts
- * of one file system, such as a bind mount, are two.
- */
-int leat__file_shares_mount(int at, const char *from, const char *to);
-
 /* 0; or EFBIG if this process may not make a file that large: writing beyond
  * the limit would raise SIGXFSZ, which ends it. */
 int leat__file_check_limit(int64_t size);

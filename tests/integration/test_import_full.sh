@@ -128,4 +128,31 @@ for mount in '-t tmpfs leat-test' '--bind other'; do
     [ ! -e mounted.leat-part ] || fail 'a refused target leaves its staging directory'
 done
 
+# Nor for a file, or a part of the database, that is mounted.
+"$leat" synth digits --count 30 db >/dev/null || fail "cannot synth"
+# mounted FILE COMMAND...: is refused before the work.
+mounted() {
+    local file=$1
+    shift
+    mount --bind "$file" "$file" || fail "cannot mount $file"
+    "$leat" "$@" >stdout 2>stderr
+    [ $? -eq 2 ] || fail "$*: not refused"
+    umount "$file"
+    grep -q "$file: is a mount point" stderr || fail "$*: $(cat stderr)"
+    [ -z "$(find . -name '*.leat-*')" ] || fail "$* leaves $(find . -name '*.leat-*')"
+}
+"$leat" mean db mean.binaryproto >/dev/null || fail "cannot compute the mean"
+"$leat" show db --out sheet.png >/dev/null || fail "cannot show"
+"$leat" dump --reader db --batch 4 --out dumped --token token >/dev/null || fail "cannot dump"
+mounted mean.binaryproto mean db mean.binaryproto --force
+mounted sheet.png show db --out sheet.png --force
+mounted token dump --reader db --batch 4 --out dumped --force --token token
+mounted db/data.mdb synth digits --count 3 db --force
+mkdir new.leat-part
+mount --bind new.leat-part new.leat-part || fail "cannot mount new.leat-part"
+"$leat" synth digits --count 3 new >stdout 2>stderr
+[ $? -eq 2 ] || fail "a mounted staging directory is not refused"
+umount new.leat-part
+grep -q 'new.leat-part: is a mount point' stderr || fail "$(cat stderr)"
+
 exit $failed

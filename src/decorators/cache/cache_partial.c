@@ -18,6 +18,7 @@
  */
 #include "decorators/cache/cache_partial.h"
 #include "base/file_access.h"
+#include "base/file_place.h"
 #include "base/fork.h"
 #include "decorators/cache/cache_target.h"
 
@@ -278,10 +279,10 @@ static int remove_leftover(const leat__cache_partial *partial)
     return LEAT_OK;
 }
 
-/* In a sticky directory another user's could not be renamed at the end. */
+/* What cannot be renamed at the end is left alone. */
 static int take_over(const leat__cache_partial *partial)
 {
-    int status = leat__cache_target_check_sticky(partial->partial);
+    int status = leat__file_check_place(partial->partial);
     return status ? status : remove_leftover(partial);
 }
 

@@ -1,6 +1,6 @@
 #include "decorators/cache/cache_target.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file_place.h"
 #include "decorators/cache/cache_format.h"
 
 #include <dirent.h>
@@ -42,46 +42,13 @@ int leat__cache_target_parent(leat__cache_path out, const char *path)
     return status;
 }
 
-/* Rename, which comes last, replaces no directory that is a mount point. */
-static int check_mount(const char *path)
-{
-    leat__cache_path parent;
-    int status = leat__cache_target_parent(parent, path);
-    if (status || leat__file_shares_mount(AT_FDCWD, path, parent))
-        return status;
-    return leat_error(LEAT_EINVAL,
-                      "%s: is a mount point, which no cache can replace; "
-                      "name a directory in it",
-                      path);
-}
-
-/* In a sticky directory, as /tmp, a user's directories are not replaced by
-   others, except by its owner and the superuser. */
-int leat__cache_target_check_sticky(const char *path)
-{
-    leat__cache_path parent;
-    struct stat above, found;
-    int status = leat__cache_target_parent(parent, path);
-    if (status || stat(parent, &above) || lstat(path, &found) ||
-        !(above.st_mode & S_ISVTX))
-        return status;
-    uid_t user = geteuid();
-    if (user == 0 || user == above.st_uid || user == found.st_uid)
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL,
-                      "%s: is another user's directory in a sticky one, where "
-                      "no cache can replace or rename it; name another one",
-                      path);
-}
-
 int leat__cache_target_check(const char *path)
 {
     leat__cache_path name;
     int status = check_empty(path);
-    if (!status) {
-        status = check_mount(path);
-        return status ? status : leat__cache_target_check_sticky(path);
-    }
+    /* Rename, which comes last, has to replace it. */
+    if (!status)
+        return leat__file_check_place(path);
     if (status != LEAT_AGAIN)
         return status;
     if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))

@@ -11,10 +11,6 @@
  */
 int leat__cache_target_check(const char *path);
 
-/* Whether a directory there, if any, may be renamed: in a sticky directory
- * another user's may not. Errors: LEAT_EINVAL. */
-int leat__cache_target_check_sticky(const char *path);
-
 /* The directory that has the path in it. */
 int leat__cache_target_parent(leat__cache_path out, const char *path);
 

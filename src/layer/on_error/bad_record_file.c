@@ -12,6 +12,7 @@
 #include "layer/on_error/bad_record_file.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/memory.h"
 #include "layer/on_error/bad_record_line.h"
 
@@ -296,13 +297,13 @@ void leat__bad_record_file_discard(leat__bad_record_file *file)
     struct stat about, named;
     if (file->file < 0)
         return;
-    char *name = file->is_made ? realpath(file->path, NULL) : NULL;
+    char *name = file->is_made ? leat__file_followed(file->path) : NULL;
     /* What another appends meanwhile stays, as it waits for the lock. */
     if (name && lock(file) && !fstat(file->file, &about) &&
         about.st_size == 0 && !lstat(name, &named) &&
         named.st_ino == about.st_ino && named.st_dev == about.st_dev)
         (void)unlink(name);
-    free(name);
+    leat__free(name);
     /* A child that was forked meanwhile has the file open as well. */
     (void)flock(file->file, LOCK_UN);
     leat__bad_record_file_finish(file);

@@ -1,6 +1,7 @@
 #include "readers/lmdb/lmdb_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_freelist.h"
 
@@ -22,9 +23,6 @@
 /* How often a writer may commit between reading and checking. */
 #define TRIES_MAX 1000
 
-/* The kernel's own limit. */
-#define LINKS_MAX 40
-
 static char *joined(const char *first, const char *second)
 {
     size_t length = strlen(first), rest = strlen(second) + 1;
@@ -36,73 +34,10 @@ static char *joined(const char *first, const char *second)
     return text;
 }
 
-/* The directory of a file's path; "." for a bare name. */
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return leat__strdup(".");
-    char *directory = leat__strdup(path);
-    if (directory)
-        directory[slash == path ? 1 : slash - path] = 0;
-    return directory;
-}
-
 static bool is_named_data(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return strcmp(slash ? slash + 1 : path, "data.mdb") == 0;
-}
-
-/* Where a link leads, as seen from where it is; another file's path is its own.
- * NULL when memory is short. */
-static char *follow_once(const char *path)
-{
-    char target[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof(target) - 1);
-    if (length <= 0)
-        return leat__strdup(path);
-    target[length] = 0;
-    if (target[0] == '/')
-        return leat__strdup(target);
-    char *directory = directory_of(path);
-    char *inside = directory ? joined(directory, "/") : NULL;
-    char *next = inside ? joined(inside, target) : NULL;
-    leat__free(inside);
-    leat__free(directory);
-    return next;
-}
-
-static bool leads_to(const char *path, const struct stat *wanted)
-{
-    struct stat found;
-    return stat(path, &found) == 0 && found.st_dev == wanted->st_dev &&
-           found.st_ino == wanted->st_ino;
-}
-
-/*
- * The target of `path` if it is a symbolic link to a file that has a path, else
- * the path itself. Only links are read: realpath also needs the directories
- * above the current one. Freed by the caller; NULL when memory is short.
- */
-static char *followed(const char *path)
-{
-    struct stat wanted, found;
-    char *at = leat__strdup(path);
-    if (stat(path, &wanted) != 0)
-        return at;
-    for (int i = 0; at && i < LINKS_MAX; i++) {
-        if (lstat(at, &found) != 0 || !S_ISLNK(found.st_mode))
-            break;
-        char *next = follow_once(at);
-        leat__free(at);
-        at = next;
-    }
-    /* What /proc calls a file that was removed leads nowhere. */
-    if (!at || leads_to(at, &wanted))
-        return at;
-    leat__free(at);
-    return leat__strdup(path);
 }
 
 /* NULL when memory is short. */
@@ -110,7 +45,7 @@ static char *lock_of(const char *data, bool in_directory)
 {
     if (!in_directory)
         return joined(data, "-lock");
-    char *directory = directory_of(data);
+    char *directory = leat__file_directory(data);
     char *lock = directory ? joined(directory, "/lock.mdb") : NULL;
     leat__free(directory);
     return lock;
@@ -143,7 +78,7 @@ static int name_files(leat__lmdb_file *file, const char *path,
                       bool is_directory)
 {
     char *link = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
-    char *real = link ? followed(link) : NULL;
+    char *real = link ? leat__file_followed(link) : NULL;
     bool is_at_link = real && is_named_data(link) && !is_named_data(real);
     file->path = leat__strdup(path);
     file->data = is_at_link ? link : real;
@@ -151,7 +86,7 @@ static int name_files(leat__lmdb_file *file, const char *path,
     if (!file->data || !file->other || !file->path)
         return LEAT_ENOMEM;
     file->in_directory = is_named_data(file->data);
-    file->directory = directory_of(file->data);
+    file->directory = leat__file_directory(file->data);
     return file->directory ? name_locks(file) : LEAT_ENOMEM;
 }
 

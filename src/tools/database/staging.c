@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "tools/database/replaced_lock.h"
 #include "tools/database/staged_access.h"
 #include "tools/database/target.h"
@@ -222,8 +223,10 @@ static int check_replaced(const struct staging *staging)
     int shares = leat__file_shares_mount(staging->fd, "", staging->target);
     if (shares < 0)
         return leat__error_system(errno, "%s", staging->target);
-    if (shares)
-        return replaced_lock_check(staging->target);
+    if (shares) {
+        int status = leat__file_check_place(staging->data);
+        return status ? status : replaced_lock_check(staging->target);
+    }
     return leat_error(
         LEAT_EINVAL,
         "%s: is a mount point, to which no database can be moved; "
@@ -234,7 +237,9 @@ static int check_replaced(const struct staging *staging)
 static int check_target(const struct staging *staging)
 {
     enum contents found;
-    int status = look_into(AT_FDCWD, staging->target, staging->target,
+    int status = leat__file_check_place(staging->path);
+    if (!status)
+        status = look_into(AT_FDCWD, staging->target, staging->target,
                            is_foreign, &found);
     if (!status && found == OWN && staging->replace)
         return check_replaced(staging);

@@ -1,5 +1,7 @@
 #include "tools/database/target.h"
 #include "base/file.h"
+#include "base/file_place.h"
+#include "base/memory.h"
 
 #include <leat/ext/reader.h>
 
@@ -17,6 +19,16 @@
 enum { MAGIC_OFFSET = 16 };
 static const uint32_t lmdb_magic = 0xbeefc0de;
 
+/* Where realpath may not look. Takes `target`, which free is for. */
+static char *followed(char *target)
+{
+    char *found = leat__file_followed(target);
+    char *copy = found ? strdup(found) : NULL;
+    leat__free(found);
+    free(target);
+    return copy;
+}
+
 char *target_resolve(const char *path)
 {
     struct stat found;
@@ -31,9 +43,10 @@ char *target_resolve(const char *path)
     if (!strcmp(name, ".") || !strcmp(name, "..") ||
         (!lstat(target, &found) && S_ISLNK(found.st_mode)))
         real = realpath(target, NULL);
-    if (real)
-        free(target);
-    return real ? real : target;
+    if (!real)
+        return followed(target);
+    free(target);
+    return real;
 }
 
 int64_t target_begin(const char *path, void *out, size_t size)
@@ -82,6 +95,9 @@ int target_check(const char *path, const char *source, bool force,
     /* The command that writes it refuses anything but a file. */
     if (is_there && !S_ISREG(found.st_mode))
         return LEAT_OK;
+    int status = leat__file_check_place(path);
+    if (status)
+        return status;
     if (is_of_database(path))
         return leat_error(LEAT_EINVAL,
                           "%s: is a file of a database; give another name",

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -36,8 +37,11 @@ int token_file_check(const char *path)
     if (!S_ISREG(found.st_mode))
         return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
                           path);
+    int status = leat__file_check_place(path);
+    if (status)
+        return status;
     leat_token_init(&token);
-    int status = token_file_read(path, &token);
+    status = token_file_read(path, &token);
     leat_token_finish(&token);
     if (status != LEAT_EINVAL && status != LEAT_EFORMAT)
         return status;

@@ -92,13 +92,12 @@ int importer_add_file(struct importer *importer, const char *path)
         return leat_error(LEAT_EFORMAT, "%s: %s", path, strerror(EISDIR));
     if (!S_ISREG(state.st_mode))
         return importer_add_once(importer, path);
+    /* It needs more than the file: to look at all directories above. */
     absolute = realpath(path, NULL);
-    if (!absolute)
-        return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
     int status =
-        importer_add(importer, "%s, %lld bytes of %lld.%09ld", absolute,
-                     (long long)state.st_size, (long long)state.st_mtim.tv_sec,
-                     state.st_mtim.tv_nsec);
+        importer_add(importer, "%s, %lld bytes of %lld.%09ld",
+                     absolute ? absolute : path, (long long)state.st_size,
+                     (long long)state.st_mtim.tv_sec, state.st_mtim.tv_nsec);
     free(absolute);
     return status;
 }

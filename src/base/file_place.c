@@ -1,0 +1,142 @@
+#include "base/file_place.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The kernel's own limit. */
+#define LINKS_MAX 40
+
+char *leat__file_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return leat__strdup(".");
+    char *directory = leat__strdup(path);
+    if (directory)
+        directory[slash == path ? 1 : slash - path] = 0;
+    return directory;
+}
+
+/* Where a link leads, as seen from where it is; another file's path is its own.
+ * NULL when memory is short. */
+static char *follow_once(const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof(target) - 1);
+    if (length <= 0)
+        return leat__strdup(path);
+    target[length] = 0;
+    if (target[0] == '/')
+        return leat__strdup(target);
+    const char *slash = strrchr(path, '/');
+    size_t inside = slash ? (size_t)(slash - path) + 1 : 0;
+    char *next = leat__alloc(inside + (size_t)length + 1);
+    if (next) {
+        memcpy(next, path, inside);
+        memcpy(next + inside, target, (size_t)length + 1);
+    }
+    return next;
+}
+
+static bool leads_to(const char *path, const struct stat *wanted)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && found.st_dev == wanted->st_dev &&
+           found.st_ino == wanted->st_ino;
+}
+
+char *leat__file_followed(const char *path)
+{
+    struct stat wanted, found;
+    char *at = leat__strdup(path);
+    if (stat(path, &wanted) != 0)
+        return at;
+    for (int i = 0; at && i < LINKS_MAX; i++) {
+        if (lstat(at, &found) != 0 || !S_ISLNK(found.st_mode))
+            break;
+        char *next = follow_once(at);
+        leat__free(at);
+        at = next;
+    }
+    /* What /proc calls a file that was removed leads nowhere. */
+    if (!at || leads_to(at, &wanted))
+        return at;
+    leat__free(at);
+    return leat__strdup(path);
+}
+
+/* Where something is mounted. */
+typedef struct place {
+    dev_t device;
+    uint64_t mount; /* 0: a kernel before 5.8 does not tell */
+} place;
+
+static int find_place(int at, const char *path, place *out)
+{
+    struct stat found;
+    struct statx more;
+    if (fstatat(at, path, &found, AT_EMPTY_PATH))
+        return -1;
+    *out = (place){.device = found.st_dev};
+    if (!statx(at, path, AT_EMPTY_PATH, STATX_MNT_ID, &more) &&
+        more.stx_mask & STATX_MNT_ID)
+        out->mount = more.stx_mnt_id;
+    return 0;
+}
+
+int leat__file_shares_mount(int at, const char *from, const char *to)
+{
+    place one, other;
+    if (find_place(at, from, &one) || find_place(AT_FDCWD, to, &other))
+        return -1;
+    return one.device == other.device && one.mount == other.mount;
+}
+
+/* As /tmp, where a user's files are replaced by nobody but their owner, the
+ * directory's, and the superuser. */
+static bool is_anothers(const struct stat *found, const char *directory)
+{
+    struct stat above;
+    uid_t user = geteuid();
+    return user != 0 && user != found->st_uid && !stat(directory, &above) &&
+           above.st_mode & S_ISVTX && user != above.st_uid;
+}
+
+static int check_place(const char *path, const struct stat *found,
+                       const char *directory)
+{
+    if (is_anothers(found, directory))
+        return leat_error(LEAT_EINVAL,
+                          "%s: is another user's in a sticky directory, where "
+                          "only they can replace or rename it; give another "
+                          "name",
+                          path);
+    if (S_ISLNK(found->st_mode) ||
+        leat__file_shares_mount(AT_FDCWD, path, directory))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: is a mount point, which nothing can replace; give "
+                      "another name",
+                      path);
+}
+
+int leat__file_check_place(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found))
+        return LEAT_OK;
+    char *directory = leat__file_directory(path);
+    if (!directory)
+        return LEAT_ENOMEM;
+    int status = check_place(path, &found, directory);
+    leat__free(directory);
+    return status;
+}

@@ -1,0 +1,33 @@
+/*
+ * file_place.h: the directory that a file is in, where a link leads, and what
+ * keeps a rename from putting another file there. Any threads.
+ */
+#ifndef LEAT_BASE_FILE_PLACE_H
+#define LEAT_BASE_FILE_PLACE_H
+
+/* The directory of a path: "." for a bare name. Freed by the caller
+ * (leat__free); NULL without memory, as the next one. */
+char *leat__file_directory(const char *path);
+
+/*
+ * The target of `path` if it is a symbolic link to a file that has a path, else
+ * the path itself. Only links are read: realpath also needs the directories
+ * above the current one.
+ */
+char *leat__file_followed(const char *path);
+
+/*
+ * Whether files can be moved from `from`, seen from the directory `at` ("":
+ * that directory itself), to the directory `to`: 1 or 0; -1: errno. Two mounts
+ * of one file system, such as a bind mount, are two.
+ */
+int leat__file_shares_mount(int at, const char *from, const char *to);
+
+/*
+ * Whether what is at `path`, if anything, can be replaced or renamed there:
+ * LEAT_EINVAL for a mount point, and for what another user has in a sticky
+ * directory. LEAT_ENOMEM.
+ */
+int leat__file_check_place(const char *path);
+
+#endif

@@ -1,0 +1,162 @@
+/* Where a link leads, and what keeps a rename from replacing a file. */
+#include "base/file_place.h"
+#include "base/memory.h"
+#include "lmdb_fixture.h"
+#include "support/nobody.h"
+#include "support/suite.h"
+
+#include <leat/status.h>
+
+#include <check.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[FIXTURE_PATH];
+
+static void set_up(void)
+{
+    fixture_directory(folder);
+    ck_assert_int_eq(chdir(folder), 0);
+    fixture_store("file", "a", 1);
+    ck_assert_int_eq(mkdir("below", 0777), 0);
+}
+
+static void tear_down(void)
+{
+    ck_assert_int_eq(chdir("/"), 0);
+    fixture_remove(folder);
+}
+
+static void expect_directory(const char *path, const char *directory)
+{
+    char *found = leat__file_directory(path);
+    ck_assert_str_eq(found, directory);
+    leat__free(found);
+}
+
+START_TEST(a_path_has_a_directory)
+{
+    expect_directory("file", ".");
+    expect_directory("/file", "/");
+    expect_directory("below/file", "below");
+    expect_directory("/a/b/c", "/a/b");
+}
+END_TEST
+
+static void expect_followed(const char *path, const char *target)
+{
+    char *found = leat__file_followed(path);
+    ck_assert_str_eq(found, target);
+    leat__free(found);
+}
+
+START_TEST(a_link_leads_on_from_where_it_is)
+{
+    char whole[FIXTURE_PATH + 8];
+    snprintf(whole, sizeof(whole), "%s/file", folder);
+    ck_assert_int_eq(symlink("../file", "below/one"), 0);
+    ck_assert_int_eq(symlink("below/one", "two"), 0);
+    ck_assert_int_eq(symlink(whole, "below/whole"), 0);
+    ck_assert_int_eq(symlink("nowhere", "below/dangling"), 0);
+    ck_assert_int_eq(symlink("loop", "loop"), 0);
+    expect_followed("file", "file");
+    expect_followed("nowhere", "nowhere");
+    expect_followed("below/one", "below/../file");
+    expect_followed("two", "below/../file");
+    expect_followed("below/whole", whole);
+    expect_followed("below/dangling", "below/dangling");
+    expect_followed("loop", "loop");
+}
+END_TEST
+
+/* What /proc says of it is no path. */
+START_TEST(a_file_without_a_name_has_no_other_path)
+{
+    char self[32];
+    int fd = open("file", O_RDONLY);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(unlink("file"), 0);
+    expect_followed(self, self);
+    close(fd);
+}
+END_TEST
+
+static void expect_refused(const char *path, const char *words)
+{
+    ck_assert_int_eq(leat__file_check_place(path), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), words));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+}
+
+START_TEST(a_mount_point_stays)
+{
+    ck_assert_int_eq(symlink("file", "below/link"), 0);
+    fixture_store("below/file", "b", 1);
+    ck_assert_int_eq(leat__file_check_place("nowhere"), LEAT_OK);
+    ck_assert_int_eq(leat__file_check_place("below"), LEAT_OK);
+    ck_assert_int_eq(leat__file_check_place("below/file"), LEAT_OK);
+    if (mount("file", "below/file", NULL, MS_BIND, NULL)) {
+        printf("skipped: a file cannot be mounted\n");
+        return;
+    }
+    int status = leat__file_check_place("below/link");
+    int of_file = leat__file_check_place("below/file");
+    ck_assert_int_eq(umount("below/file"), 0);
+    /* A link is replaced itself. */
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_eq(of_file, LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "is a mount point"));
+    ck_assert_int_eq(mount("none", "below", "tmpfs", 0, "size=64k"), 0);
+    status = leat__file_check_place("below");
+    ck_assert_int_eq(umount("below"), 0);
+    ck_assert_int_eq(status, LEAT_EINVAL);
+}
+END_TEST
+
+START_TEST(in_a_sticky_directory_another_users_file_stays)
+{
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    ck_assert_int_eq(chmod("below", 01777), 0);
+    fixture_store("below/file", "b", 1);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        if (nobody_become())
+            _exit(77);
+        expect_refused("below/file", "sticky");
+        fixture_store("below/own", "c", 1);
+        ck_assert_int_eq(leat__file_check_place("below/own"), LEAT_OK);
+        ck_assert_int_eq(leat__file_check_place("file"), LEAT_OK);
+        _exit(0);
+    }
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert(WIFEXITED(result));
+    if (WEXITSTATUS(result) == 77)
+        printf("skipped: only the superuser becomes another user\n");
+    else
+        ck_assert_int_eq(WEXITSTATUS(result), 0);
+    /* The superuser may. */
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown("below/file", 65534, 65534), 0);
+        ck_assert_int_eq(leat__file_check_place("below/file"), LEAT_OK);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("file_place");
+    TCase *tcase = tcase_create("file_place");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_path_has_a_directory);
+    tcase_add_test(tcase, a_link_leads_on_from_where_it_is);
+    tcase_add_test(tcase, a_file_without_a_name_has_no_other_path);
+    tcase_add_test(tcase, a_mount_point_stays);
+    tcase_add_test(tcase, in_a_sticky_directory_another_users_file_stays);
+    return suite_run(suite);
+}
