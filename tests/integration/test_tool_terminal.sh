@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the tool shows people: bars on a terminal, messages that take their place,
-# and what Ctrl-C does, once and twice: test_tool_terminal.sh TOOL
+# what Ctrl-C does, once and twice, and what a signal to a background job does:
+# test_tool_terminal.sh TOOL
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 [ -x "$leat" ] || {
@@ -140,5 +141,32 @@ fi
 "$leat" compare drawn stopped >shown 2>&1 || complain "other records"
 
 [ "$(echo stopped*)" = stopped ] || complain "left behind: $(echo stopped*)"
+
+# A terminal that stops background jobs that write to it stops none that a signal
+# ends: background.sh TOOL writes what has become of such a job to `ended`.
+cat >background.sh <<'END'
+set -m
+stty tostop
+"$1" dump --json --reader 'range:9 | repeat' --top value=value,dtype=INT64 --batch 64 \
+    --batches 100000000 --out background &
+pid=$!
+state() { sed 's/.*) //; s/ .*//' /proc/$pid/stat 2>/dev/null; }
+until compgen -G 'background/*.leat-*' >begun || ! kill -0 $pid || [ "$(state)" = T ]; do
+    sleep 0.01
+done
+kill -TERM $pid
+SECONDS=0
+until [ "$(state)" = T ] || ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge 60 ]; do
+    sleep 0.01
+done
+kill -KILL $pid 2>/dev/null && echo 'it did not end' >>ended
+wait $pid
+echo "status $?" >>ended
+END
+script -qec "bash background.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
+[ -s begun ] || complain 'a background dump did not begin'
+[ "$(cat ended)" = 'status 143' ] || complain "a background dump: $(cat ended)"
+[ -z "$(find . -name '*.leat-*')" ] || complain "left behind: $(find . -name '*.leat-*')"
+
 [ $failed -eq 0 ] && echo "a bar at $count records"
 exit $failed

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,15 +49,28 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* A terminal with `stty tostop` stops a background job that writes to it. Only
+ * async-signal-safe calls. */
+static bool stops_messages(void)
+{
+    pid_t foreground = tcgetpgrp(STDERR_FILENO);
+    struct termios terminal;
+    struct sigaction action;
+    return foreground >= 0 && foreground != getpgrp() &&
+           tcgetattr(STDERR_FILENO, &terminal) == 0 &&
+           (terminal.c_lflag & TOSTOP) &&
+           (sigaction(SIGTTOU, NULL, &action) || action.sa_handler != SIG_IGN);
+}
+
 /* An interrupted write is restarted, and then has no one to wait for. stderr is
- * to tell of the end, unless nobody reads it. */
+ * to tell of the end, unless nobody reads it or that would stop the tool. */
 static void end_output(void)
 {
     struct pollfd messages = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (nothing < 0)
         return;
     dup2(nothing, STDOUT_FILENO);
-    if (poll(&messages, 1, 0) == 0)
+    if (poll(&messages, 1, 0) == 0 || stops_messages())
         dup2(nothing, STDERR_FILENO);
 }
 
