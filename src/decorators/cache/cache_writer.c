@@ -3,9 +3,10 @@
  * samples in parallel write them one after the other, in any order.
  *
  * All writers are in a list, under a lock of its own, for a handler that closes
- * their files in a forked child: it would go on holding the locks of a parent
- * that has died. The list is whole at any moment, as links are set at once, and
- * no fork comes between opening or closing a file and noting that.
+ * the files that they keep open in a forked child: it would go on holding the
+ * locks of a parent that has died. The list is whole at any moment, as links
+ * are set at once, and no fork comes between opening or closing a file and
+ * noting that.
  */
 #include "decorators/cache/cache_writer.h"
 #include "base/file.h"

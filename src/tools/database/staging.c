@@ -411,17 +411,15 @@ static int move_file(const struct staging *staging)
     int target = open(staging->target, DIRECTORY);
     if (target < 0)
         return leat__error_system(errno, "%s", staging->target);
-    int status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
-                                     staging->target);
-    bool has_begun = !status;
-    /* Last of all: it may take away the permission to write. */
+    int status = staged_access_keep(staging->fd, STAGED_DATA, staging->data);
+    /* Renamed at once: killed before, it leaves the old data a new lock. */
     if (!status)
-        status = staged_access_keep(staging->fd, STAGED_DATA, staging->data);
-    if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb"))
+        status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
+                                     staging->target);
+    if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb")) {
         status = leat__error_system(errno, "%s", staging->target);
-    if (status && has_begun)
         replaced_lock_undo(&lock);
-    if (!status) {
+    } else if (!status) {
         replaced_lock_finish(&lock);
         status = sync_directory(target, ".", staging->target);
     }
