@@ -159,7 +159,7 @@ static int open_found(int at, int directory, const char *name, int flags)
 {
     char self[32];
     int fd;
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+    snprintf(self, sizeof(self), "/proc/thread-self/fd/%d", at);
     do {
         fd = open(self, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY);
         if (fd < 0 && errno == ENOENT)
@@ -460,7 +460,7 @@ static int close_copy(int fd)
 static int link_unnamed(const new_file *file, const char *name)
 {
     char self[32];
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
+    snprintf(self, sizeof(self), "/proc/thread-self/fd/%d", file->fd);
     return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 

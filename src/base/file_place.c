@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -110,6 +109,21 @@ static bool is_anothers(const struct stat *found, const char *directory)
            above.st_mode & S_ISVTX && user != above.st_uid;
 }
 
+/* Files of an overlay have other devices than their directory. */
+static bool is_mount_point(const char *path, const struct stat *found,
+                           const char *directory)
+{
+    struct statx more;
+    struct stat above;
+    if (S_ISLNK(found->st_mode))
+        return false;
+    if (!statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, 0, &more) &&
+        more.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+        return true;
+    return S_ISDIR(found->st_mode) && !stat(directory, &above) &&
+           above.st_dev != found->st_dev;
+}
+
 static int check_place(const char *path, const struct stat *found,
                        const char *directory)
 {
@@ -119,13 +133,12 @@ static int check_place(const char *path, const struct stat *found,
                           "only they can replace or rename it; give another "
                           "name",
                           path);
-    if (S_ISLNK(found->st_mode) ||
-        leat__file_shares_mount(AT_FDCWD, path, directory))
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL,
-                      "%s: is a mount point, which nothing can replace; give "
-                      "another name",
-                      path);
+    if (is_mount_point(path, found, directory))
+        return leat_error(LEAT_EINVAL,
+                          "%s: is a mount point, which nothing can replace; "
+                          "give another name",
+                          path);
+    return LEAT_OK;
 }
 
 int leat__file_check_place(const char *path)

@@ -211,6 +211,8 @@ static void open_shared(struct reader_bench *bench)
 static void close_bench(void *object)
 {
     struct reader_bench *bench = object;
+    interrupt_unwatch(bench);
+    interrupt_unwatch(bench->shared);
     for (int i = 0; i < bench->threads; i++) {
         leat_reader_close(bench->reading[i].reader);
         for (int k = 0; k < MOST_BATCH; k++)
@@ -219,6 +221,19 @@ static void close_bench(void *object)
     leat_reader_close(bench->shared);
     leat_pipeline_unref(bench->pipeline);
     leat__free(bench->reading);
+}
+
+/* Of a signal: reads may take long. */
+static void cancel_bench(void *object)
+{
+    const struct reader_bench *bench = object;
+    for (int i = 0; i < bench->threads; i++)
+        leat_reader_cancel(bench->reading[i].reader);
+}
+
+static void cancel_shared(void *reader)
+{
+    leat_reader_cancel(reader);
 }
 
 static void open_bench(struct reader_bench *bench,
@@ -240,7 +255,10 @@ static void open_bench(struct reader_bench *bench,
         }
         output_require(leat_pipeline_open(bench->pipeline, &reading->reader));
     }
+    interrupt_watch(cancel_bench, bench);
     open_shared(bench);
+    if (bench->shared)
+        interrupt_watch(cancel_shared, bench->shared);
     choose_cases(bench);
 }
 

@@ -146,6 +146,8 @@ mounted() {
 "$leat" dump --reader db --batch 4 --out dumped --token token >/dev/null || fail "cannot dump"
 mounted mean.binaryproto mean db mean.binaryproto --force
 mounted sheet.png show db --out sheet.png --force
+: >empty
+mounted empty dump --reader db --batch 4 --out dumped --force --token empty
 mounted token dump --reader db --batch 4 --out dumped --force --token token
 mounted db/data.mdb synth digits --count 3 db --force
 mkdir new.leat-part

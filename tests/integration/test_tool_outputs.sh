@@ -226,9 +226,12 @@ check 'the next dump removes them' diff -r cut wanted
 # What a pipeline's readers have begun to write goes with the command: here a cache,
 # which is there as soon as its reader is open.
 begun='random:100000000,shape=1x4x4 | cache:dir=kept'
+unending='range:100000000 | cache:dir=kept | where:value=-1'
 commands=("cat '$begun'" "info '$begun'" "dump --reader '$begun' --batch 4 --out kept.out \
     --batches 100000000" "bench layer --reader '$begun' --batch 4 --seconds 100" \
-    "bench limit --reader '$begun' --batch 4 --seconds 100 --workers 1")
+    "bench limit --reader '$begun' --batch 4 --seconds 100 --workers 1" \
+    "bench limit --reader '$unending' --batch 4 --workers 1" \
+    "bench reader --reader '$unending' --workers 1")
 stop() {
     local signal=$1 command=$2 pid
     eval "</dev/null >out 2>err setsid env --default-signal=INT '$leat' $command &"

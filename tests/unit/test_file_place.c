@@ -116,6 +116,28 @@ START_TEST(a_mount_point_stays)
 }
 END_TEST
 
+/* Where a file of the lower layer has that one's device. */
+START_TEST(a_file_of_an_overlay_is_no_mount_point)
+{
+    ck_assert(mkdir("lower", 0777) == 0 && mkdir("work", 0777) == 0 &&
+              mkdir("upper", 0777) == 0);
+    if (mount("none", "lower", "tmpfs", 0, "size=64k")) {
+        printf("skipped: cannot mount a tmpfs\n");
+        return;
+    }
+    fixture_store("lower/file", "b", 1);
+    if (mount("none", "below", "overlay", 0,
+              "lowerdir=lower,upperdir=upper,workdir=work") == 0) {
+        int status = leat__file_check_place("below/file");
+        ck_assert_int_eq(umount("below"), 0);
+        ck_assert_int_eq(status, LEAT_OK);
+    } else {
+        printf("skipped: cannot mount an overlay\n");
+    }
+    ck_assert_int_eq(umount("lower"), 0);
+}
+END_TEST
+
 START_TEST(in_a_sticky_directory_another_users_file_stays)
 {
     ck_assert_int_eq(chmod(folder, 0755), 0);
@@ -157,6 +179,7 @@ int main(void)
     tcase_add_test(tcase, a_link_leads_on_from_where_it_is);
     tcase_add_test(tcase, a_file_without_a_name_has_no_other_path);
     tcase_add_test(tcase, a_mount_point_stays);
+    tcase_add_test(tcase, a_file_of_an_overlay_is_no_mount_point);
     tcase_add_test(tcase, in_a_sticky_directory_another_users_file_stays);
     return suite_run(suite);
 }

@@ -309,7 +309,7 @@ static bool shows(void *base, size_t size, const leat__lmdb_meta *meta)
 static int renew(const leat__lmdb_file *file)
 {
     char self[32];
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
+    snprintf(self, sizeof(self), "/proc/thread-self/fd/%d", file->fd);
     int fd = leat__file_open(self, 0);
     int code = fd < 0 || dup3(fd, file->fd, O_CLOEXEC) < 0 ? errno : 0;
     if (fd >= 0)

@@ -279,8 +279,8 @@ static int go_to_start(struct walker *walker, int i, int threads)
 }
 
 /* The first good record gives the shape; then to where the thread begins. */
-static int start_walker(struct walker *walker, const struct limit *limit,
-                        int64_t images)
+static int begin_walk(struct walker *walker, const struct limit *limit,
+                      int64_t images)
 {
     int bad = 0;
     int status = read_shape(walker);
@@ -315,13 +315,18 @@ static void open_walker(struct limit *limit, int i,
 
     const leat_transform_options *chosen = options->transform;
     walker->is_random = chosen && (chosen->mirror || chosen->crop_size);
+}
+
+static int start_walker(struct limit *limit, int i,
+                        const leat_data_layer_options *options)
+{
     int64_t batch = options->batch_size;
     if (!batch)
         batch = options->global_batch_size / options->world_size;
     /* A layer that chooses for itself gets the room of the usual depth. */
     int64_t slots = (options->prefetch > 0 ? options->prefetch + 1 : 5) * batch;
-    output_require(start_walker(walker, limit,
-                                (slots + limit->threads - 1) / limit->threads));
+    return begin_walk(&limit->walker[i], limit,
+                      (slots + limit->threads - 1) / limit->threads);
 }
 
 /* Of a signal: reads may wait. */
@@ -367,6 +372,8 @@ struct limit *limit_open(const leat_data_layer *layer, bool row_copy,
     for (int i = 0; i < threads; i++)
         open_walker(limit, i, layer);
     interrupt_watch(cancel_limit, limit);
+    for (int i = 0; i < threads; i++)
+        output_require(interrupt_explain(start_walker(limit, i, options)));
     return limit;
 }
 

@@ -151,7 +151,7 @@ static int open_environment(struct lmdb_writer *writer, int fd)
 {
     char opened[32];
     /* The very file, whatever has that name by now. */
-    snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
+    snprintf(opened, sizeof(opened), "/proc/thread-self/fd/%d", fd);
     int code = open_file(writer, opened);
     /* Where /proc is missing. */
     if (code == ENOENT && access(opened, F_OK))
