@@ -13,6 +13,9 @@
 /* The kernel's own limit. */
 #define LINKS_MAX 40
 
+/* How often a link may be replaced while it is followed. */
+#define TRIES 100
+
 char *leat__file_directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -45,19 +48,11 @@ static char *follow_once(const char *path)
     return next;
 }
 
-static bool leads_to(const char *path, const struct stat *wanted)
+/* NULL when memory is short. */
+static char *follow(const char *path)
 {
     struct stat found;
-    return stat(path, &found) == 0 && found.st_dev == wanted->st_dev &&
-           found.st_ino == wanted->st_ino;
-}
-
-char *leat__file_followed(const char *path)
-{
-    struct stat wanted, found;
     char *at = leat__strdup(path);
-    if (stat(path, &wanted) != 0)
-        return at;
     for (int i = 0; at && i < LINKS_MAX; i++) {
         if (lstat(at, &found) != 0 || !S_ISLNK(found.st_mode))
             break;
@@ -65,10 +60,22 @@ char *leat__file_followed(const char *path)
         leat__free(at);
         at = next;
     }
-    /* What /proc calls a file that was removed leads nowhere. */
-    if (!at || leads_to(at, &wanted))
-        return at;
-    leat__free(at);
+    return at;
+}
+
+char *leat__file_followed(const char *path)
+{
+    struct stat found;
+    /* A link may be replaced between the looks at it, and at what it leads to.
+       What /proc calls a file without a name leads nowhere. */
+    for (int i = 0; i < TRIES; i++) {
+        if (stat(path, &found) != 0 || found.st_nlink == 0)
+            break;
+        char *at = follow(path);
+        if (!at || stat(at, &found) == 0)
+            return at;
+        leat__free(at);
+    }
     return leat__strdup(path);
 }
 

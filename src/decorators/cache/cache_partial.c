@@ -156,7 +156,8 @@ static int check_entries(const leat__cache_partial *partial)
 static int find_place(leat__cache_path out, const leat__cache_partial *partial)
 {
     leat__cache_path parent;
-    snprintf(parent, sizeof(parent), "/proc/thread-self/fd/%d/", partial->parent_fd);
+    snprintf(parent, sizeof(parent), "/proc/thread-self/fd/%d/",
+             partial->parent_fd);
     return leat__cache_join(out, parent, name_of(partial));
 }
 
