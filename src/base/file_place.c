@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,56 +28,72 @@ char *leat__file_directory(const char *path)
     return directory;
 }
 
-/* Where a link leads, as seen from where it is; another file's path is its own.
- * NULL when memory is short. */
-static char *follow_once(const char *path)
+/* What a link says, as seen from where it is. */
+static char *place_target(const char *path, const char *target)
 {
-    char target[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof(target) - 1);
-    if (length <= 0)
-        return leat__strdup(path);
-    target[length] = 0;
-    if (target[0] == '/')
-        return leat__strdup(target);
-    const char *slash = strrchr(path, '/');
+    const char *slash = target[0] == '/' ? NULL : strrchr(path, '/');
     size_t inside = slash ? (size_t)(slash - path) + 1 : 0;
-    char *next = leat__alloc(inside + (size_t)length + 1);
+    size_t length = strlen(target) + 1;
+    char *next = leat__alloc(inside + length);
     if (next) {
         memcpy(next, path, inside);
-        memcpy(next + inside, target, (size_t)length + 1);
+        memcpy(next + inside, target, length);
     }
     return next;
+}
+
+int leat__file_follow_once(char **path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(*path, target, sizeof(target) - 1);
+    if (length <= 0)
+        return LEAT_END;
+    target[length] = 0;
+    char *next = place_target(*path, target);
+    if (!next)
+        return LEAT_ENOMEM;
+    leat__free(*path);
+    *path = next;
+    return LEAT_OK;
 }
 
 /* NULL when memory is short. */
 static char *follow(const char *path)
 {
-    struct stat found;
     char *at = leat__strdup(path);
-    for (int i = 0; at && i < LINKS_MAX; i++) {
-        if (lstat(at, &found) != 0 || !S_ISLNK(found.st_mode))
-            break;
-        char *next = follow_once(at);
-        leat__free(at);
-        at = next;
-    }
-    return at;
+    int status = at ? LEAT_OK : LEAT_ENOMEM;
+    for (int i = 0; !status && i < LINKS_MAX; i++)
+        status = leat__file_follow_once(&at);
+    if (status != LEAT_ENOMEM)
+        return at;
+    leat__free(at);
+    return NULL;
+}
+
+/* Of a chain that has become too long, and of a file without a name, which
+ * /proc gives none that leads anywhere. */
+static char *find_real(const char *path)
+{
+    char *real = realpath(path, NULL);
+    char *copy = leat__strdup(real ? real : path);
+    free(real);
+    return copy;
 }
 
 char *leat__file_followed(const char *path)
 {
     struct stat found;
     /* A link may be replaced between the looks at it, and at what it leads to.
-       What /proc calls a file without a name leads nowhere. */
+     */
     for (int i = 0; i < TRIES; i++) {
         if (stat(path, &found) != 0 || found.st_nlink == 0)
-            break;
+            return leat__strdup(path);
         char *at = follow(path);
         if (!at || stat(at, &found) == 0)
             return at;
         leat__free(at);
     }
-    return leat__strdup(path);
+    return find_real(path);
 }
 
 /* Where something is mounted. */

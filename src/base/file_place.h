@@ -11,10 +11,14 @@ char *leat__file_directory(const char *path);
 
 /*
  * The target of `path` if it is a symbolic link to a file that has a path, else
- * the path itself. Only links are read: realpath also needs the directories
- * above the current one.
+ * the path itself. Where they do, links alone are read: realpath also needs the
+ * directories above the current one.
  */
 char *leat__file_followed(const char *path);
+
+/* One link of such a chain: `*path`, owned by the caller, becomes what it leads
+ * to. LEAT_END: it is no link; LEAT_ENOMEM. */
+int leat__file_follow_once(char **path);
 
 /*
  * Whether files can be moved from `from`, seen from the directory `at` ("":

@@ -15,6 +15,8 @@
 #define CHUNK_BYTES_MAX ((size_t)4 << 20)
 /* A chunk has a leat_sample of some 3 KiB for each, whatever their fields. */
 #define CHUNK_SAMPLES_MAX 1024
+/* So many a worker may have at work beside max_memory. */
+#define CHUNK_SAMPLES_MIN 64
 
 /* What a thread reads ahead: some 50 MiB of leat_samples, */
 #define AHEAD_SAMPLES_MAX (1 << 14)
@@ -45,12 +47,16 @@ static size_t bytes_ahead(size_t max_memory)
                                                           : AHEAD_BYTES_MAX;
 }
 
-/* Half of what is read ahead may be leat_samples, in as many chunks as there
- * have to be. */
-static size_t count_samples_ahead(const leat__autotune_load *load)
+/* The leat_samples of as many chunks as there have to be have half of the
+ * memory. */
+static size_t count_samples(const leat__autotune_load *load, bool beside_thread)
 {
-    size_t part = bytes_ahead(load->max_memory) / 2;
-    return part / (size_t)(load->takers + 1) / sizeof(leat_sample);
+    if (load->max_memory == 0)
+        return CHUNK_SAMPLES_MAX;
+    size_t n = bytes_ahead(load->max_memory) / 2 / (size_t)(load->takers + 1) /
+               sizeof(leat_sample);
+    size_t least = beside_thread ? 1 : CHUNK_SAMPLES_MIN;
+    return n < least ? least : n < CHUNK_SAMPLES_MAX ? n : CHUNK_SAMPLES_MAX;
 }
 
 /*
@@ -75,9 +81,8 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     most /= load->sample_bytes;
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
-    n = n < CHUNK_SAMPLES_MAX ? n : CHUNK_SAMPLES_MAX;
-    if (beside_thread && count_samples_ahead(load) < n)
-        n = count_samples_ahead(load);
+    size_t samples = count_samples(load, beside_thread);
+    n = n < samples ? n : samples;
     /* One that a thread fills ends early by itself. */
     if (!beside_thread && load->buffer_bytes > 0 &&
         LEAT__CHUNK_BUFFERS / load->buffer_bytes < n)

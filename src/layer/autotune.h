@@ -31,8 +31,8 @@ typedef struct leat__autotune_load {
     int batch_size;
     int workers;
     int batches;       /* in circulation besides those that the callers hold */
-    int takers;        /* of chunks that a thread reads ahead */
-    size_t max_memory; /* of those chunks; 0: 256 MiB */
+    int takers;        /* who have chunks of their own, or those of a thread */
+    size_t max_memory; /* 0: no limit */
 } leat__autotune_load;
 
 /* Samples in a chunk; `beside_thread`: of a thread that reads ahead. */

@@ -107,6 +107,9 @@ static json_t *number(long double value)
     return json_string(text);
 }
 
+/* Bytes, or values, that are compared between two looks for a signal. */
+enum { COMPARED = 1 << 22 };
+
 /* Whether the values differ by more than the tolerance, namely *by. NaN equals
    NaN. */
 static bool differ(long double a, long double b, double tolerance, double *by)
@@ -120,9 +123,19 @@ static bool differ(long double a, long double b, double tolerance, double *by)
 static bool is_same_bytes(const struct side_array *a,
                           const struct side_array *b)
 {
-    return a->header.kind == b->header.kind &&
-           a->header.bytes == b->header.bytes &&
-           !memcmp(a->data, b->data, a->header.count * (size_t)a->header.bytes);
+    size_t size = a->header.count * (size_t)a->header.bytes;
+    const char *one = (const char *)a->data, *other = (const char *)b->data;
+    bool same =
+        a->header.kind == b->header.kind && a->header.bytes == b->header.bytes;
+    while (same && size > 0) {
+        size_t bytes = size < COMPARED ? size : COMPARED;
+        output_require(interrupt_check());
+        same = !memcmp(one, other, bytes);
+        one += bytes;
+        other += bytes;
+        size -= bytes;
+    }
+    return same;
 }
 
 /* An element of `one`. Files of bfloat16 hold whole numbers, its bits, and do
@@ -149,6 +162,8 @@ static bool compare_values(struct comparison *comparison,
     for (size_t i = 0; i < a->header.count; i++) {
         long double x = value_of(a, b, i), y = value_of(b, a, i);
         double by;
+        if (i % COMPARED == 0)
+            output_require(interrupt_check());
         if (!differ(x, y, comparison->tolerance, &by))
             continue;
         comparison->greatest = fmax(comparison->greatest, by);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum {
     MOST_SIDE = 1 << 20,
@@ -292,12 +293,13 @@ static void open_list(struct image_import *import)
 {
     const struct image_record_options *options = &import->options;
     struct importer *importer = &import->importer;
-    /* The directory that names are relative to, as an absolute path. */
+    /* The directory that names are relative to, as an absolute path where that
+       is known: it needs all directories above. */
     const char *root = options->root ? options->root : ".";
     char *path = realpath(root, NULL);
-    if (!path)
+    if (!path && access(root, X_OK))
         message_fail("%s: %s", root, strerror(errno));
-    output_require(importer_add(importer, "in %s", path));
+    output_require(importer_add(importer, "in %s", path ? path : root));
     free(path);
     output_require(
         image_list_open(&import->list, import->path, (int)import->labels));

@@ -425,7 +425,7 @@ int command_info(int argc, char **argv)
         .about = "Prints how many records a database has, their shapes,\n"
                  "encodings and labels; of a pipeline also its fields, and of\n"
                  "tf.train.Examples the features. Only the headers of images\n"
-                 "are read, and of a database of more than 1000000 records a\n"
+                 "are read, and of a database of more than 100000 records a\n"
                  "sample of 50000. Bad records are counted and the first ones\n"
                  "named; the status is then 1.",
         .options = specs,

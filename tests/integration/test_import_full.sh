@@ -150,6 +150,17 @@ mounted sheet.png show db --out sheet.png --force
 mounted empty dump --reader db --batch 4 --out dumped --force --token empty
 mounted token dump --reader db --batch 4 --out dumped --force --token token
 mounted db/data.mdb synth digits --count 3 db --force
+: >db/lock.mdb
+mounted db/lock.mdb synth digits --count 3 db --force
+rm db/lock.mdb
+mounted dumped/label.npy dump --reader db --batch 4 --out dumped --force
+mkdir cache.partial
+mount -t tmpfs none cache.partial || fail "cannot mount cache.partial"
+"$leat" cat 'range:3 | cache:dir=cache' >stdout 2>stderr
+[ $? -eq 2 ] || fail "a mounted cache is not refused"
+[ -z "$(ls cache.partial)" ] || fail "a refused cache leaves $(ls cache.partial)"
+umount cache.partial
+rmdir cache.partial
 mkdir new.leat-part
 mount --bind new.leat-part new.leat-part || fail "cannot mount new.leat-part"
 "$leat" synth digits --count 3 new >stdout 2>stderr

@@ -106,7 +106,8 @@ go_through() {
         [ $status -eq 0 ] && is_done && break
         [ $call -gt 400 ] && complain "no end" && break
         check_stopped $status
-        is_done || import $plain || complain "the same command failed"
+        # Whom a signal ended may say it all again.
+        { [ "$1" != term ] && is_done; } || import $plain || complain "the same command failed"
         check_end
         total=$((total + 1))
         call=$((call + step))

@@ -283,6 +283,12 @@ expect 2 'pipe: expected a regular file' dump --net pipe --phase TRAIN --batches
 expect 2 'pipe: expected a regular file' dump --reader lmdb:good --batch 4 --batches 1 \
     --mean-file pipe --out out
 bad_net 'pipe: expected a regular file' "$good" 'mean_file: "pipe"'
+# Where the output cannot go is known before what is read, for which it would wait.
+exec 6<>pipe
+expect 2 'none/sheet.png: No such file or directory' show --reader idx:pipe --batch 1 \
+    --out none/sheet.png
+expect 2 'none/mean: No such file or directory' mean good none/mean
+exec 6>&-
 rm pipe
 mkdir unread unread/data.npy
 mkfifo unread/label.npy
@@ -425,6 +431,7 @@ rm -rf dumped
 waits_for_data 12345 info idx:piped_data
 waits_for_data 12345 bench reader --reader idx:piped_data
 waits_for_data 12345 bench layer --reader idx:piped_data --batch 1
+waits_for_data 12345 bench layer --reader idx:piped_data --batch 1 --device cpu,cpu
 waits_for_data 12345 show --reader idx:piped_data --batch 1 --out piped.png
 waits_for_data 12345 dump --reader idx:piped_data --batch 1 --batches 2 --out piped
 waits_for_data 12345 compare --reader idx:piped_data --batch 1 dumped

@@ -229,6 +229,7 @@ begun='random:100000000,shape=1x4x4 | cache:dir=kept'
 unending='range:100000000 | cache:dir=kept | where:value=-1'
 commands=("cat '$begun'" "info '$begun'" "dump --reader '$begun' --batch 4 --out kept.out \
     --batches 100000000" "bench layer --reader '$begun' --batch 4 --seconds 100" \
+    "bench layer --reader '$begun' --batch 4 --seconds 100 --device cpu,cpu" \
     "bench limit --reader '$begun' --batch 4 --seconds 100 --workers 1" \
     "bench limit --reader '$unending' --batch 4 --workers 1" \
     "bench reader --reader '$unending' --workers 1")

@@ -57,9 +57,10 @@ START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
         /* No more than the buffers of a chunk hold, but a sample. */
         {{4000, 1 << 20, 64, 1, 3, 2, 0}, 16, 64},
         {{4000, 64 * MIB, 64, 1, 3, 2, 0}, 1, 64},
-        /* Samples in half of what is read ahead. */
-        {{8, 0, 4096, 2, 3, 3, 16 * MIB}, 1024, 2 * MIB / SAMPLE},
-        {{8, 0, 4096, 15, 3, 16, MIB}, 1024, MIB / 34 / SAMPLE},
+        /* Samples in half of the memory; but 64 for a worker. */
+        {{8, 0, 4096, 2, 3, 3, 16 * MIB}, 2 * MIB / SAMPLE, 2 * MIB / SAMPLE},
+        {{8, 0, 4096, 15, 3, 16, MIB}, 64, MIB / 34 / SAMPLE},
+        {{8, 0, 4096, 15, 3, 16, 1}, 64, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const leat__autotune_load *load = &cases[i].load;

@@ -479,6 +479,31 @@ START_TEST(cancel_ends_the_wait_for_a_regular_file_that_has_nothing_yet)
 }
 END_TEST
 
+/* Where another read would wait for more. */
+START_TEST(a_terminal_ends_once)
+{
+    leat__byte_source source;
+    char bytes[16];
+    size_t got;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert(master >= 0 && !grantpt(master) && !unlockpt(master));
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    ck_assert_int_eq(dup2(slave, STDIN_FILENO), STDIN_FILENO);
+    ck_assert_int_eq(write(master, "a\n\4", 3), 3);
+    leat__byte_source_init(&source, NULL);
+    ck_assert_int_eq(leat__byte_source_open(&source, "-"), LEAT_OK);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(
+            leat__byte_source_read(&source, bytes, sizeof(bytes), &got),
+            LEAT_OK);
+        ck_assert_uint_eq(got, i == 0 ? 2 : 0);
+    }
+    leat__byte_source_finish(&source);
+    close(slave);
+    close(master);
+}
+END_TEST
+
 /* Standard input is read in its own mode, in which cancel wakes no read. */
 START_TEST(a_signal_does_not_end_the_wait_for_standard_input)
 {
@@ -592,6 +617,7 @@ int main(void)
                         0, 2);
     tcase_add_test(tests, a_signal_does_not_end_the_wait_for_standard_input);
     tcase_add_test(tests, standard_input_has_one_reader);
+    tcase_add_test(tests, a_terminal_ends_once);
     tcase_add_test(tests, what_is_no_file_is_refused);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);

@@ -427,6 +427,36 @@ START_TEST(a_data_file_that_is_locked_beside_a_link_is_refused)
 }
 END_TEST
 
+/* Or beside one of several, one after the other. */
+START_TEST(a_data_file_that_is_locked_beside_a_link_between_is_refused)
+{
+    char third[FIXTURE_PATH];
+    fixture_directory(second);
+    fixture_directory(third);
+    ck_assert_int_eq(symlink(in(directory, "data.mdb"), in(second, "data.mdb")),
+                     0);
+    ck_assert_int_eq(symlink(in(second, "data.mdb"), in(third, "data.mdb")), 0);
+    other_process other = other_process_start(hold, second);
+    expect_refused(third, in(second, "lock.mdb"));
+    other_process_stop(&other);
+    expect_opened(third);
+    /* There are not so many. */
+    char name[8] = "", next[8];
+    ck_assert_int_eq(chdir(third), 0);
+    for (int i = 0; i < 7; i++) {
+        snprintf(next, sizeof(next), "%d.mdb", i);
+        ck_assert_int_eq(symlink(i ? name : "data.mdb", next), 0);
+        memcpy(name, next, sizeof(name));
+    }
+    expect_opened("3.mdb");
+    ck_assert_int_eq(images_status("6.mdb"), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "at most 7 links"));
+    ck_assert_int_eq(chdir("/"), 0);
+    fixture_remove(second);
+    fixture_remove(third);
+}
+END_TEST
+
 /* leat writes nothing, so this process's own readers are no danger. */
 START_TEST(readers_of_both_lock_files_in_one_process_are_opened)
 {
@@ -759,6 +789,8 @@ int main(void)
     tcase_add_test(tcase, links_to_a_directory_lead_to_one_slot);
     tcase_add_test(tcase, a_data_file_that_is_locked_as_a_file_is_refused);
     tcase_add_test(tcase, a_data_file_that_is_locked_beside_a_link_is_refused);
+    tcase_add_test(tcase,
+                   a_data_file_that_is_locked_beside_a_link_between_is_refused);
     tcase_add_test(tcase, readers_of_both_lock_files_in_one_process_are_opened);
     tcase_add_test(tcase, a_file_that_an_overlay_copies_is_read_as_written);
     tcase_add_test(tcase, a_child_cannot_use_its_parents_reader);

@@ -189,6 +189,18 @@ START_TEST(chunks_of_many_records_in_all_dialects)
 }
 END_TEST
 
+START_TEST(a_chunk_is_not_inflated_once_reading_is_cancelled)
+{
+    const atomic_bool cancelled = true;
+    leat__recordio_buffer out = {.limit.bytes = 100, .cancelled = &cancelled};
+    ck_assert_int_eq(leat__recordio_unpack(LEAT__RECORDIO_GZIP,
+                                           (const unsigned char *)"\x1f\x8b", 2,
+                                           &out),
+                     LEAT_ECANCELLED);
+    leat__recordio_buffer_finish(&out);
+}
+END_TEST
+
 /* Longer than what a walk over a mapped file sees at first. */
 START_TEST(a_chunk_longer_than_a_window_is_whole)
 {
@@ -535,6 +547,7 @@ int main(void)
     tcase_add_loop_test(tests, golden_bytes_of_both_of_paddles, 0,
                         LENGTH(golden));
     tcase_add_test(tests, chunks_of_many_records_in_all_dialects);
+    tcase_add_test(tests, a_chunk_is_not_inflated_once_reading_is_cancelled);
     tcase_add_test(tests, a_chunk_longer_than_a_window_is_whole);
     tcase_add_test(tests, paddles_own_files);
     tcase_add_test(tests, other_formats_are_named);

@@ -369,6 +369,25 @@ void *__wrap_memchr(const void *bytes, int wanted, size_t size)
 }
 
 /* Each of many gzip members is a piece. */
+/* Though much of what the file has is read and inflated already. */
+START_TEST(a_compressed_file_gives_nothing_once_it_is_cancelled)
+{
+    static char text[200000];
+    leat_sample sample;
+    int64_t skipped;
+    memset(text, '\n', sizeof(text));
+    record_sequence_pack("ends.gz", text, sizeof(text), 0);
+    leat_reader *reader = open_reader("text:ends.gz");
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    leat_reader_cancel(reader);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ECANCELLED);
+    ck_assert_int_eq(leat_reader_skip(reader, 10, &skipped), LEAT_ECANCELLED);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(a_line_in_small_pieces_is_searched_once)
 {
     enum { PIECE = 1024, PIECES = 1024 };
@@ -534,6 +553,7 @@ int main(void)
     tcase_add_test(tests, a_gzip_file_cut_anywhere_gives_lines_and_an_error);
     tcase_add_test(tests, a_pipe_is_read_once);
     tcase_add_test(tests, cancel_wakes_a_reader_of_a_silent_pipe);
+    tcase_add_test(tests, a_compressed_file_gives_nothing_once_it_is_cancelled);
     tcase_add_test(tests, a_line_in_small_pieces_is_searched_once);
     tcase_add_test(tests, a_token_of_other_files_is_refused);
     tcase_add_loop_test(tests, a_stream_of_another_file_than_it_was_is_an_error,

@@ -280,13 +280,6 @@ static int remove_leftover(const leat__cache_partial *partial)
     return LEAT_OK;
 }
 
-/* What cannot be renamed at the end is left alone. */
-static int take_over(const leat__cache_partial *partial)
-{
-    int status = leat__file_check_place(partial->partial);
-    return status ? status : remove_leftover(partial);
-}
-
 static void close_one(int *fd)
 {
     if (*fd >= 0)
@@ -307,12 +300,15 @@ int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
     if (status)
         return status;
     status = open_directory(partial);
+    /* What cannot be renamed at the end is left alone. */
+    if (!status && !partial->is_made)
+        status = leat__file_check_place(partial->partial);
     if (!status)
         status = open_lock(partial);
     if (!status)
         status = lock_directory(partial);
     if (!status && !partial->is_made)
-        status = take_over(partial);
+        status = remove_leftover(partial);
     if (status) {
         leat__fork_hold();
         close_one(&partial->lock_fd);

@@ -32,8 +32,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often the lock file may be removed or replaced while it is opened. */
+/* How often the lock file may be removed or replaced while it is opened, */
 #define TRIES_MAX 10
+
+/* and the data file. */
+#define REPLACED_MAX 10
 
 typedef _Atomic(leat__lmdb_environment *) environment_link;
 
@@ -294,13 +297,25 @@ static int share(leat__lmdb_environment **out, leat__lmdb_environment *shared,
     return LEAT_OK;
 }
 
+static bool is_one(const leat__lmdb_file *file, const struct stat *found)
+{
+    return found->st_dev == file->device && found->st_ino == file->inode;
+}
+
+/* Whether its path leads to no other file. */
+static bool is_in_place(const leat__lmdb_file *file)
+{
+    struct stat found;
+    return stat(file->data, &found) != 0 || is_one(file, &found);
+}
+
 /* The data file at the path must still be the one opened. */
 static int check_identity(const leat__lmdb_file *file)
 {
     struct stat found;
     if (stat(file->data, &found) != 0)
         return leat__error_system(errno, "%s: cannot be opened", file->data);
-    if (found.st_dev != file->device || found.st_ino != file->inode)
+    if (!is_one(file, &found))
         return leat_error(LEAT_EIO,
                           "%s: was replaced while it was opened; open it again",
                           file->data);
@@ -382,23 +397,36 @@ static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file,
     return status;
 }
 
-int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
+/* LEAT_AGAIN: the data file was replaced meanwhile. */
+static int open_once(leat__lmdb_environment **out, const char *path, int *code)
 {
     leat__lmdb_file file;
-    int status = leat__fork_watch();
-    if (!status) {
-        leat__fork_call_in_child(forget_parent);
-        status = leat__lmdb_file_open(&file, path);
-    }
+    int status = leat__lmdb_file_open(&file, path);
     if (status)
         return status;
-    int code = 0;
     pthread_mutex_lock(&list_lock);
-    status = open_locked(out, &file, &code);
+    status = open_locked(out, &file, code);
     pthread_mutex_unlock(&list_lock);
+    if (status == LEAT_EIO && !is_in_place(&file))
+        status = LEAT_AGAIN;
     if (status)
         leat__lmdb_file_close(&file);
-    else if (code)
+    return status;
+}
+
+int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
+{
+    int code = 0;
+    int status = leat__fork_watch();
+    if (status)
+        return status;
+    leat__fork_call_in_child(forget_parent);
+    status = LEAT_AGAIN;
+    for (int i = 0; i < REPLACED_MAX && status == LEAT_AGAIN; i++)
+        status = open_once(out, path, &code);
+    if (status == LEAT_AGAIN)
+        status = LEAT_EIO;
+    if (!status && code)
         leat__log(LEAT_LOG_WARNING,
                   "%s: cannot be locked (%s); nothing may write to it while it "
                   "is read",

@@ -51,20 +51,33 @@ static char *lock_of(const char *data, bool in_directory)
     return lock;
 }
 
-static int name_locks(leat__lmdb_file *file)
+static int name_locks_of(const char *data, char *locks[2])
 {
-    const char *const paths[] = {file->data, file->other};
-    for (int i = 0; i < LEAT__LMDB_LOCKS; i++) {
-        const char *data = paths[i / 2];
-        bool in_directory = i % 2;
-        if (in_directory && !is_named_data(data))
-            continue;
-        file->locks[i] = lock_of(data, in_directory);
-        if (!file->locks[i])
-            return LEAT_ENOMEM;
+    locks[0] = lock_of(data, false);
+    locks[1] = is_named_data(data) ? lock_of(data, true) : NULL;
+    return locks[0] && (locks[1] || !is_named_data(data)) ? LEAT_OK
+                                                          : LEAT_ENOMEM;
+}
+
+/* Of the link and of each path to which it leads: a writer may have come by any
+ * of them. */
+static int name_locks(leat__lmdb_file *file, const char *link)
+{
+    char *at = leat__strdup(link);
+    int status = at ? LEAT_OK : LEAT_ENOMEM;
+    for (int i = 0; !status && i < LEAT__LMDB_PATHS; i++) {
+        status = name_locks_of(at, file->locks + 2 * (size_t)i);
+        if (!status)
+            status = leat__file_follow_once(&at);
     }
-    file->lock = file->locks[file->in_directory];
-    return LEAT_OK;
+    leat__free(at);
+    /* Of a loop, opening it tells. */
+    if (!status && !access(link, F_OK))
+        return leat_error(LEAT_EIO,
+                          "%s: expected at most %d links to the data file, one "
+                          "after the other",
+                          link, LEAT__LMDB_PATHS - 1);
+    return status == LEAT_ENOMEM ? status : LEAT_OK;
 }
 
 /*
@@ -74,20 +87,29 @@ static int name_locks(leat__lmdb_file *file)
  * that is linked as data.mdb uses the lock file beside the link, since writers
  * open it there.
  */
+static int name_data(leat__lmdb_file *file, const char *link)
+{
+    file->data = leat__file_followed(link);
+    if (file->data && is_named_data(link) && !is_named_data(file->data)) {
+        leat__free(file->data);
+        file->data = leat__strdup(link);
+    }
+    if (!file->data)
+        return LEAT_ENOMEM;
+    file->in_directory = is_named_data(file->data);
+    file->lock = lock_of(file->data, file->in_directory);
+    file->directory = leat__file_directory(file->data);
+    return file->lock && file->directory ? name_locks(file, link) : LEAT_ENOMEM;
+}
+
 static int name_files(leat__lmdb_file *file, const char *path,
                       bool is_directory)
 {
     char *link = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
-    char *real = link ? leat__file_followed(link) : NULL;
-    bool is_at_link = real && is_named_data(link) && !is_named_data(real);
     file->path = leat__strdup(path);
-    file->data = is_at_link ? link : real;
-    file->other = is_at_link ? real : link;
-    if (!file->data || !file->other || !file->path)
-        return LEAT_ENOMEM;
-    file->in_directory = is_named_data(file->data);
-    file->directory = leat__file_directory(file->data);
-    return file->directory ? name_locks(file) : LEAT_ENOMEM;
+    int status = link && file->path ? name_data(file, link) : LEAT_ENOMEM;
+    leat__free(link);
+    return status;
 }
 
 /* The error for a directory without data.mdb. */
@@ -258,7 +280,7 @@ void leat__lmdb_file_close(leat__lmdb_file *file)
         close(file->fd); /* read-only: nothing can be lost */
     leat__free(file->path);
     leat__free(file->data);
-    leat__free(file->other);
+    leat__free(file->lock);
     for (int i = 0; i < LEAT__LMDB_LOCKS; i++)
         leat__free(file->locks[i]);
     leat__free(file->directory);

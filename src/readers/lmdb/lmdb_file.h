@@ -8,16 +8,18 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Lock files that liblmdb uses for a data file with two paths: for each path,
- * that of the file by itself (MDB_NOSUBDIR), then that of its directory. */
-#define LEAT__LMDB_LOCKS 4
+/* The paths of a data file: a link's, and all to which it leads. */
+#define LEAT__LMDB_PATHS 8
+
+/* The lock files that liblmdb uses for them: for each path, that of the file by
+ * itself (MDB_NOSUBDIR), then that of its directory. */
+#define LEAT__LMDB_LOCKS (2 * LEAT__LMDB_PATHS)
 
 typedef struct leat__lmdb_file {
-    char *path;  /* as given; all but lock are owned */
-    char *data;  /* the data file */
-    char *other; /* its other path, if a link leads to it; else the same */
-    char *locks[LEAT__LMDB_LOCKS]; /* of data, then of other; NULL: none */
-    const char *lock;              /* of locks: the one that leat uses */
+    char *path;                    /* as given; all are owned */
+    char *data;                    /* the data file */
+    char *lock;                    /* its lock file, the one that leat uses */
+    char *locks[LEAT__LMDB_LOCKS]; /* of all of its paths; NULL: none */
     char *directory;               /* of data and lock */
     bool in_directory; /* the data file is data.mdb: locked by the directory's
                           lock.mdb */

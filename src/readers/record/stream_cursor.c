@@ -180,6 +180,10 @@ static int call_walk(leat__stream_cursor *cursor, int n)
 
 int leat__stream_cursor_find(leat__stream_cursor *cursor, int n)
 {
+    /* What has been read already may become very much. */
+    int running = leat__byte_source_check_running(&cursor->stream.source);
+    if (running)
+        return running;
     while (cursor->at == cursor->nspans) {
         int status = LEAT_OK;
         if (!cursor->is_open && cursor->file == cursor->files->n)

@@ -172,7 +172,9 @@ static int next_chunk(recordio_filter *io)
 {
     leat__recordio_header header;
     leat__byte_stream *stream = &io->stream;
-    int status = leat__byte_stream_need(stream, LEAT__RECORDIO_HEADER);
+    int status = leat__byte_source_check_running(&stream->source);
+    if (!status)
+        status = leat__byte_stream_need(stream, LEAT__RECORDIO_HEADER);
     if (status || stream->left == 0)
         return status;
     if (!io->dialect)
@@ -232,6 +234,7 @@ int leat__recordio_filter_create(leat__byte_filter **out,
         (leat__byte_filter){filter_open,    filter_read,   filter_close,
                             filter_version, filter_cancel, filter_memory};
     io->limit = io->payload.limit = *limit;
+    io->payload.cancelled = &io->stream.source.cancelled;
     atomic_init(&io->payload_memory, 0);
     leat__byte_stream_init(&io->stream, limit->bytes + LEAT__RECORDIO_HEADER,
                            NULL);

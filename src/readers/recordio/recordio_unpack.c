@@ -5,9 +5,13 @@
 #include "readers/record/record_format.h"
 #include "readers/recordio/snappy.h"
 
-#include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
+
+/* Bytes that are inflated between two looks at whether reading was cancelled.
+ */
+#define INFLATED_BYTES ((size_t)16 << 20)
 
 void leat__recordio_buffer_finish(leat__recordio_buffer *buffer)
 {
@@ -160,6 +164,12 @@ static void release(void *context, void *memory)
     leat__free(memory);
 }
 
+static bool is_cancelled(const leat__recordio_buffer *out)
+{
+    return out->cancelled &&
+           atomic_load_explicit(out->cancelled, memory_order_relaxed);
+}
+
 static int unpack_gzip(const unsigned char *bytes, size_t size,
                        leat__recordio_buffer *out)
 {
@@ -170,12 +180,14 @@ static int unpack_gzip(const unsigned char *bytes, size_t size,
     z.avail_in = (unsigned)size;
     int code = Z_OK, status = LEAT_OK;
     while (!status && code == Z_OK) {
-        status = reserve(out, 1);
+        status = is_cancelled(out)
+                     ? leat_error(LEAT_ECANCELLED, "reading was cancelled")
+                     : reserve(out, 1);
         if (status)
             break;
         size_t room = out->capacity - out->size;
         z.next_out = out->bytes + out->size;
-        z.avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
+        z.avail_out = (unsigned)(room < INFLATED_BYTES ? room : INFLATED_BYTES);
         code = inflate(&z, Z_NO_FLUSH);
         out->size = (size_t)(z.next_out - out->bytes);
     }

@@ -173,7 +173,7 @@ int leat__byte_source_open(leat__byte_source *source, const char *path)
     leat__byte_source_close(source);
     source->path = path;
     source->offset = 0;
-    source->is_regular = false;
+    source->is_regular = source->has_ended = false;
     source->version = no_version;
     return is_standard_input(path) ? take_input(source)
                                    : open_path(source, path);
@@ -183,6 +183,11 @@ static int cancelled(const leat__byte_source *source)
 {
     return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
                       source->path);
+}
+
+int leat__byte_source_check_running(const leat__byte_source *source)
+{
+    return atomic_load(&source->cancelled) ? cancelled(source) : LEAT_OK;
 }
 
 static int make_wake(leat__byte_source *source)
@@ -253,8 +258,10 @@ static int read_next(leat__byte_source *source, void *out, size_t n,
     ssize_t more;
     bool waits = !source->is_regular;
     *got = 0;
-    if (atomic_load(&source->cancelled))
-        return cancelled(source);
+    int running = leat__byte_source_check_running(source);
+    /* A terminal would wait for another end. */
+    if (running || source->has_ended)
+        return running;
     do {
         int status = waits ? await(source) : LEAT_OK;
         if (status)
@@ -266,6 +273,7 @@ static int read_next(leat__byte_source *source, void *out, size_t n,
         return failed(source, errno);
     *got = (size_t)more;
     source->offset += more;
+    source->has_ended = more == 0 && n > 0 && !source->is_regular;
     return LEAT_OK;
 }
 

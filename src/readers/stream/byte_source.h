@@ -22,6 +22,7 @@ typedef struct leat__byte_source {
     int fd;                     /* -1: none is open */
     unsigned input;             /* standard input: its reader; 0: a file */
     bool is_regular;            /* read by offset; else it is waited for */
+    bool has_ended;             /* what is not */
     leat__file_version version; /* of what was opened, as of check */
     int64_t offset;             /* of the next byte to read */
     atomic_bool cancelled;
@@ -57,6 +58,9 @@ int leat__byte_source_skip(leat__byte_source *source, int64_t n,
 
 /* Makes waiting and all further reads LEAT_ECANCELLED. */
 void leat__byte_source_cancel(leat__byte_source *source);
+
+/* LEAT_ECANCELLED once it is. */
+int leat__byte_source_check_running(const leat__byte_source *source);
 
 /*
  * Checks that a path can be read later, without opening a pipe. *out: of a

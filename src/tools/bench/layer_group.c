@@ -1,5 +1,7 @@
 #include "tools/bench/layer_group.h"
 
+#include "tools/cli/cleanup.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 
 #include <string.h>
@@ -42,6 +44,36 @@ static void create_group(struct layer_group *group,
     layer_source_destroy(&source);
 }
 
+static void cancel_group(void *group)
+{
+    leat_data_layer_group_cancel(group);
+}
+
+static void close_group(void *object)
+{
+    struct layer_group *group = object;
+    interrupt_unwatch(group->group);
+    leat_data_layer_group_destroy(group->group);
+    for (int i = 0; i < group->n; i++) {
+        if (group->group)
+            group->member[i].layer = NULL; /* the group's */
+        layer_source_destroy(&group->member[i]);
+    }
+}
+
+static void set_up_group(struct layer_group *group)
+{
+    interrupt_watch(cancel_group, group->group);
+    cleanup_add(close_group, group);
+    for (int i = 0; i < group->n; i++) {
+        struct layer_source *member = &group->member[i];
+        member->layer = leat_data_layer_group_member(group->group, i);
+        output_require(layer_source_open_stream(member, group->name[i]));
+    }
+    output_require(
+        interrupt_explain(leat_data_layer_group_setup(group->group, NULL, 0)));
+}
+
 void layer_group_open(struct layer_group *group,
                       const struct layer_source_options *options)
 {
@@ -53,22 +85,13 @@ void layer_group_open(struct layer_group *group,
     }
     parse_names(group, options->layer.device);
     create_group(group, options);
-    for (int i = 0; i < group->n; i++) {
-        struct layer_source *member = &group->member[i];
-        member->layer = leat_data_layer_group_member(group->group, i);
-        output_require(layer_source_open_stream(member, group->name[i]));
-    }
-    output_require(leat_data_layer_group_setup(group->group, NULL, 0));
+    set_up_group(group);
     for (int i = 0; i < group->n; i++)
         layer_source_take_tops(&group->member[i]);
 }
 
 void layer_group_close(struct layer_group *group)
 {
-    leat_data_layer_group_destroy(group->group);
-    for (int i = 0; i < group->n; i++) {
-        if (group->group)
-            group->member[i].layer = NULL; /* the group's */
-        layer_source_destroy(&group->member[i]);
-    }
+    cleanup_remove(group);
+    close_group(group);
 }

@@ -1,10 +1,12 @@
 #include "tools/database/replaced_lock.h"
 
 #include "base/error.h"
+#include "base/file_place.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,9 +58,24 @@ static int check_data(int target, const char *path)
                       path);
 }
 
+static int check_place(const char *path, const char *name)
+{
+    char *file;
+    if (asprintf(&file, "%s/%s", path, name) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    int status = leat__file_check_place(file);
+    free(file);
+    return status;
+}
+
 static int check_files(int target, const char *path)
 {
     struct stat found;
+    int place = check_place(path, "data.mdb");
+    if (!place)
+        place = check_place(path, LOCK_FILE);
+    if (place)
+        return place;
     if (faccessat(target, ".", W_OK | X_OK, AT_EACCESS))
         return leat__error_system(errno, "%s: cannot replace its files", path);
     int status = check_data(target, path);

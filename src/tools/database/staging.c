@@ -223,10 +223,8 @@ static int check_replaced(const struct staging *staging)
     int shares = leat__file_shares_mount(staging->fd, "", staging->target);
     if (shares < 0)
         return leat__error_system(errno, "%s", staging->target);
-    if (shares) {
-        int status = leat__file_check_place(staging->data);
-        return status ? status : replaced_lock_check(staging->target);
-    }
+    if (shares)
+        return replaced_lock_check(staging->target);
     return leat_error(
         LEAT_EINVAL,
         "%s: is a mount point, to which no database can be moved; "

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "tools/cli/interrupt.h"
 #include "tools/delivery/directory.h"
 
@@ -116,6 +117,17 @@ static int remove_leftover(struct dump_directory *directory, const char *name,
     return leat__error_system(errno, "%s/%s", directory->path, name);
 }
 
+static int check_file_place(const struct dump_directory *directory,
+                            const char *name)
+{
+    char *path;
+    if (asprintf(&path, "%s/%s", directory->path, name) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
+    int status = leat__file_check_place(path);
+    free(path);
+    return status;
+}
+
 static int note_entry(struct dump_directory *directory, const char *name,
                       void *context)
 {
@@ -126,6 +138,10 @@ static int note_entry(struct dump_directory *directory, const char *name,
     bool is_earlier;
     struct stat about;
     int status = find_dump_file(directory, name, &is_earlier, &about);
+    if (status)
+        return status;
+    if (is_earlier && directory->force)
+        status = check_file_place(directory, name);
     if (status)
         return status;
     char *list = is_earlier                        ? found->earlier

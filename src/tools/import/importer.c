@@ -260,6 +260,18 @@ static int report(const struct run *run, const char *path, double seconds)
     return failed ? failed : status;
 }
 
+/* For good. What was reported is true, whatever comes later. */
+static void block_late_signals(sigset_t *mask)
+{
+    sigset_t late;
+    sigemptyset(&late);
+    sigaddset(&late, SIGINT);
+    sigaddset(&late, SIGTERM);
+    sigaddset(&late, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &late, NULL);
+    sigorset(mask, mask, &late);
+}
+
 int importer_run(struct importer *importer, const char *path)
 {
     struct run run = {.source = importer};
@@ -284,6 +296,7 @@ int importer_run(struct importer *importer, const char *path)
     /* If this run is killed before, the next one reports. */
     if (fflush(stdout))
         (void)output_has_failed();
+    block_late_signals(&before);
     /* A signal may have come before the report, and with it the end of stdout.
      */
     run.writer.staging.unreported =
