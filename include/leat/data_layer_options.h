@@ -237,9 +237,9 @@ typedef struct leat_data_layer_options {
                                memory, of copies and of what the host reads of
                                one that the device computed, is the blobs'.
                                Samples that a reader's thread has read ahead may
-                               take as much again, up to 256 MiB, and those that
-                               workers have at work half of it, or 256 KiB each.
-                               After setup
+                               take as much again, up to 256 MiB, and so may
+                               those that workers have at work, of which each
+                               has one, and up to 320 KiB. After setup
                                each buffer of a reader's has this limit by
                                itself: the inputs of a chain or a mix may come
                                to so many times as much. 0: no limit */

@@ -17,6 +17,7 @@
 #define CHUNK_SAMPLES_MAX 1024
 /* So many a worker may have at work beside max_memory. */
 #define CHUNK_SAMPLES_MIN 64
+#define OWN_BUFFERS_MIN ((size_t)64 << 10)
 
 /* What a thread reads ahead: some 50 MiB of leat_samples, */
 #define AHEAD_SAMPLES_MAX (1 << 14)
@@ -39,6 +40,15 @@ int leat__autotune_workers(int cores, bool caller_helps, bool has_copy_thread,
     if (has_copy_thread && !computes && others < cores / 4)
         others = cores / 4;
     return cores > others ? cores - others : 1;
+}
+
+size_t leat__autotune_own_buffers(int takers, size_t max_memory)
+{
+    size_t part = max_memory / 2 / (size_t)takers;
+    if (part < OWN_BUFFERS_MIN)
+        part = OWN_BUFFERS_MIN;
+    return max_memory > 0 && part < LEAT__CHUNK_BUFFERS ? part
+                                                        : LEAT__CHUNK_BUFFERS;
 }
 
 static size_t bytes_ahead(size_t max_memory)
@@ -84,9 +94,10 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     size_t samples = count_samples(load, beside_thread);
     n = n < samples ? n : samples;
     /* One that a thread fills ends early by itself. */
+    size_t own = leat__autotune_own_buffers(load->takers, load->max_memory);
     if (!beside_thread && load->buffer_bytes > 0 &&
-        LEAT__CHUNK_BUFFERS / load->buffer_bytes < n)
-        n = LEAT__CHUNK_BUFFERS / load->buffer_bytes;
+        own / load->buffer_bytes < n)
+        n = own / load->buffer_bytes;
     return n > 1 ? (int)n : 1;
 }
 

@@ -39,6 +39,10 @@ typedef struct leat__autotune_load {
 int leat__autotune_chunk_size(const leat__autotune_load *load,
                               bool beside_thread);
 
+/* What the buffers of a chunk may take that one of the `takers` fills alone:
+ * then it ends. */
+size_t leat__autotune_own_buffers(int takers, size_t max_memory);
+
 /* What a thread reads ahead. */
 typedef struct leat__autotune_ahead {
     int chunk_size;

@@ -326,7 +326,7 @@ int leat__data_reader_start(leat__data_reader *data_reader,
     if (!data_reader->options.threaded)
         status = create_chunks(data_reader, &data_reader->own, chunks->size,
                                chunks->takers, chunks->sample_buffer,
-                               LEAT__CHUNK_BUFFERS);
+                               chunks->own_buffers);
     if (!status && has_thread(data_reader))
         status = create_chunks(data_reader, &data_reader->ahead,
                                chunks->ahead_size, chunks->ahead,

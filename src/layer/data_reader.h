@@ -64,7 +64,8 @@ int leat__data_reader_preview_batch(leat__data_reader *reader,
 /* The chunks that are made at the start, and the most samples of one. */
 typedef struct leat__data_reader_chunks {
     int size;             /* of a chunk that a taker fills */
-    int takers;           /* one chunk each */
+    int takers;           /* one chunk each, */
+    size_t own_buffers;   /* whose samples' buffers end it early at so much */
     int ahead_size;       /* of a chunk that the thread fills */
     int ahead;            /* how many it has; at least 1 */
     size_t sample_buffer; /* bytes of a sample's that are taken at once */

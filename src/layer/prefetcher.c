@@ -370,6 +370,8 @@ static int start_threads(leat__prefetcher *prefetcher)
         .sample_buffer = options->sample_buffer,
     };
     chunks.ahead = leat__autotune_chunks_ahead(&ahead, &chunks.ahead_buffers);
+    chunks.own_buffers =
+        leat__autotune_own_buffers(takers, options->queue.max_memory);
     int status = leat__data_reader_start(options->worker.reader, &chunks);
     for (int i = 0; i < options->workers && !status; i++) {
         struct claimant *one = &prefetcher->claimant[i];

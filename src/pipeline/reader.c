@@ -113,13 +113,26 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     return *got > 0 ? LEAT_OK : status;
 }
 
+static bool is_cancelled(const struct leat_reader_state *state)
+{
+    return atomic_load_explicit(&state->cancelled, memory_order_relaxed);
+}
+
+/* A bad record is forgotten once reading is cancelled. */
+static bool has_kept(struct leat_reader_state *state)
+{
+    if (state->status == LEAT_EDATA && is_cancelled(state))
+        state->status = LEAT_OK;
+    return state->status != LEAT_OK;
+}
+
 int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,
                       int *got, int *deferred)
 {
     *got = *deferred = 0;
     if (n < 1)
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
-    if (reader->state->status)
+    if (reader->state->status && has_kept(reader->state))
         return return_kept(reader, out[0]);
     return call_next(reader, out, n, got, deferred);
 }
@@ -180,6 +193,8 @@ static int pull_held(leat_reader *reader, leat_sample *const out[], int n,
                      int *got)
 {
     struct leat_reader_state *state = reader->state;
+    if (state->held_at < state->nheld && is_cancelled(state))
+        drop_held(state);
     if (state->held_at == state->nheld)
         return leat_reader_pull(reader, out, n, got);
     for (*got = 0; *got < n && state->held_at < state->nheld; ++*got)
@@ -277,6 +292,8 @@ int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     if (n < 0)
         return leat_error(LEAT_EINVAL, "expected 0 samples or more, got %lld",
                           (long long)n);
+    if (is_cancelled(state))
+        drop_held(state);
     for (; *skipped < n && state->held_at < state->nheld; ++*skipped)
         state->held_at++;
     if (!LEAT__HAS(reader, skip))
@@ -301,6 +318,9 @@ int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 
 void leat_reader_cancel(leat_reader *reader)
 {
+    if (reader->state)
+        atomic_store_explicit(&reader->state->cancelled, true,
+                              memory_order_relaxed);
     reader->ops->cancel(reader);
 }
 

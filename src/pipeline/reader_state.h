@@ -7,6 +7,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -36,6 +37,7 @@ struct leat_reader_state {
     leat_sample *held;   /* pulled, but given by no call yet: */
     int held_at, nheld;  /* these */
     int held_capacity;
+    atomic_bool cancelled; /* on any thread: nothing kept or held is given */
     struct leat_reader_figures *figures; /* shared by the readers of its path */
     /* In the chain's list, under its lock: of a reader that reports memory. */
     leat_reader *reader; /* NULL: not in the list */

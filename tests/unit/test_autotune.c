@@ -57,6 +57,7 @@ START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
         /* No more than the buffers of a chunk hold, but a sample. */
         {{4000, 1 << 20, 64, 1, 3, 2, 0}, 16, 64},
         {{4000, 64 * MIB, 64, 1, 3, 2, 0}, 1, 64},
+        {{4000, 1 << 20, 64, 2, 3, 2, 16 * MIB}, 4, 64},
         /* Samples in half of the memory; but 64 for a worker. */
         {{8, 0, 4096, 2, 3, 3, 16 * MIB}, 2 * MIB / SAMPLE, 2 * MIB / SAMPLE},
         {{8, 0, 4096, 15, 3, 16, MIB}, 64, MIB / 34 / SAMPLE},
@@ -113,6 +114,15 @@ START_TEST(a_thread_reads_so_many_samples_ahead)
 }
 END_TEST
 
+START_TEST(a_worker_has_buffers_for_its_part_of_the_memory)
+{
+    ck_assert_uint_eq(leat__autotune_own_buffers(4, 0), 16 * MIB);
+    ck_assert_uint_eq(leat__autotune_own_buffers(4, 1024 * MIB), 16 * MIB);
+    ck_assert_uint_eq(leat__autotune_own_buffers(4, 8 * MIB), MIB);
+    ck_assert_uint_eq(leat__autotune_own_buffers(4, 1), MIB / 16);
+}
+END_TEST
+
 START_TEST(batches_are_as_many_as_memory_holds)
 {
     static const struct {
@@ -155,6 +165,7 @@ int main(void)
     tcase_add_test(tcase, a_thread_that_copies_has_a_core_and_the_driver_some);
     tcase_add_test(tcase, a_chunk_is_a_batch_where_that_is_cheap);
     tcase_add_test(tcase, a_thread_reads_so_many_samples_ahead);
+    tcase_add_test(tcase, a_worker_has_buffers_for_its_part_of_the_memory);
     tcase_add_test(tcase, batches_are_as_many_as_memory_holds);
     return suite_run(suite);
 }

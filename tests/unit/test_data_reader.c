@@ -41,6 +41,7 @@ static int start_reader(leat__data_reader *reader, int takers)
                                              .ahead_size = CHUNK_SIZE - 1,
                                              .ahead = takers + 1,
                                              .sample_buffer = SAMPLE_BUFFER,
+                                             .own_buffers = LEAT__CHUNK_BUFFERS,
                                              .ahead_buffers =
                                                  LEAT__CHUNK_BUFFERS};
     return leat__data_reader_start(reader, &chunks);

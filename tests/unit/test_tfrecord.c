@@ -406,6 +406,38 @@ START_TEST(real_files_are_read)
 }
 END_TEST
 
+/* Neither what was read beside a bad record, nor that record. */
+START_TEST(nothing_that_was_held_comes_once_reading_is_cancelled)
+{
+    enum { RECORDS = 6 };
+    leat_sample storage[RECORDS], *out[RECORDS];
+    int64_t skipped;
+    int got;
+    for (int i = 0; i < RECORDS; i++) {
+        leat_sample_init(&storage[i]);
+        out[i] = &storage[i];
+        add("bytes");
+    }
+    file.bytes[file.size / RECORDS + 14] ^= 1;
+    record_bytes_write(&file, path);
+    record_sequence_begin();
+    record_sequence_pack("a.gz", file.bytes, file.size, 0);
+    leat_reader *reader = record_reader_open(_i % 2 ? text : "tfrecord:a.gz");
+    ck_assert_int_eq(leat_reader_next_batch(reader, out, RECORDS, &got),
+                     LEAT_EDATA);
+    ck_assert_int_eq(got, 1);
+    leat_reader_cancel(reader);
+    if (_i / 2)
+        ck_assert_int_eq(leat_reader_skip(reader, 1, &skipped),
+                         LEAT_ECANCELLED);
+    ck_assert_int_eq(leat_reader_next(reader, out[0]), LEAT_ECANCELLED);
+    leat_reader_close(reader);
+    record_sequence_end();
+    for (int i = 0; i < RECORDS; i++)
+        leat_sample_finish(&storage[i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tfrecord");
@@ -415,6 +447,8 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, the_golden_bytes_are_read);
     tcase_add_test(tcase, the_end_comes_again_and_again);
+    tcase_add_loop_test(
+        tcase, nothing_that_was_held_comes_once_reading_is_cancelled, 0, 4);
     tcase_add_test(tcase, a_hundred_thousand_records_are_read_in_any_order);
     tcase_add_loop_test(
         tcase, a_corrupt_byte_is_found_and_the_next_record_read_where_it_can_be,

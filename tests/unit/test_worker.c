@@ -49,6 +49,7 @@ static void start(leat_on_error on_error)
                                              .takers = WORKERS,
                                              .ahead_size = CHUNK,
                                              .ahead = 3,
+                                             .own_buffers = LEAT__CHUNK_BUFFERS,
                                              .ahead_buffers =
                                                  LEAT__CHUNK_BUFFERS};
     const leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;

@@ -274,7 +274,7 @@ static int go_to_start(struct walker *walker, int i, int threads)
     if (leat_reader_is_random_access(walker->reader) &&
         !leat_reader_count(walker->reader, &count) && count >= threads)
         return leat_reader_seek(walker->reader,
-                                (leat_position){0, count * i / threads}, NULL);
+                                (leat_position){0, count / threads * i}, NULL);
     return leat_reader_seek(walker->reader, (leat_position){0, 0}, NULL);
 }
 
