@@ -305,6 +305,70 @@ START_TEST(what_was_read_without_a_slot_beside_a_writer_stays_as_it_was)
 }
 END_TEST
 
+/* Positions are found, and the data set is known, by pages, too. */
+static int save(leat_reader *reader)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_reader_save(reader, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+static int restore(leat_reader *reader)
+{
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_token_put(&token, "0123456789abcdef", 16), LEAT_OK);
+    int status = leat_reader_restore(reader, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+static int seek(leat_reader *reader)
+{
+    return leat_reader_seek(reader, (leat_position){0, 4000}, NULL);
+}
+
+static int skip_far(leat_reader *reader)
+{
+    int64_t skipped;
+    return leat_reader_skip(reader, 4000, &skipped);
+}
+
+static int skip_page(leat_reader *reader)
+{
+    int64_t skipped;
+    int status = LEAT_OK;
+    while (!status)
+        status = leat_reader_skip(reader, 1000, &skipped);
+    return status;
+}
+
+static int get_fields(leat_reader *reader)
+{
+    const leat_field_spec *spec;
+    int n;
+    return leat_reader_fields(reader, &spec, &n);
+}
+
+START_TEST(without_a_slot_another_call_blames_the_writer_too)
+{
+    enum { COUNT = 5000 };
+    static int (*const calls[])(leat_reader *) = {
+        save, restore, seek, skip_far, skip_page, get_fields};
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, COUNT);
+    drop_right_to_lock(directory);
+    leat_reader *reader = images_open(directory);
+    restore_right_to_lock(directory);
+    rewrite_elsewhere(directory, COUNT);
+    ck_assert_int_eq(calls[_i](reader), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "without its lock file"));
+    images_end(reader, directory);
+}
+END_TEST
+
 START_TEST(a_check_without_a_slot_ends_before_its_pages_are_overwritten)
 {
     char directory[FIXTURE_PATH];
@@ -357,6 +421,8 @@ int main(void)
         tcase, a_reader_without_a_slot_ends_before_its_pages_are_overwritten);
     tcase_add_test(
         tcase, what_was_read_without_a_slot_beside_a_writer_stays_as_it_was);
+    tcase_add_loop_test(
+        tcase, without_a_slot_another_call_blames_the_writer_too, 0, 6);
     tcase_add_test(
         tcase, a_check_without_a_slot_ends_before_its_pages_are_overwritten);
     tcase_add_test(tcase, a_reader_notices_that_its_file_was_overwritten);

@@ -47,7 +47,7 @@ static int seek_ahead(leat__lmdb_reader *lmdb, int64_t record)
         status = leat__lmdb_walker_seek(
             walker, walker->record + (left < STRIDE ? left : STRIDE));
     }
-    return status;
+    return leat__lmdb_reader_explain(lmdb, status);
 }
 
 static int rewind_walk(leat__lmdb_reader *lmdb)
@@ -92,6 +92,7 @@ static int lmdb_skip(leat_reader *reader, int64_t n, int64_t *skipped)
         leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
         leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
         status = leat__lmdb_walker_seek(&lmdb->walker, from + way);
+        status = leat__lmdb_reader_explain(lmdb, status);
     }
     *skipped = lmdb->walker.record - from;
     return !status && n > left ? LEAT_END : status;
@@ -128,11 +129,14 @@ static int fingerprint(const leat__lmdb_reader *lmdb, uint64_t out[2])
     if (!status)
         status = leat__lmdb_walker_last(lmdb->map, &last);
     if (status < 0)
-        return status;
+        return leat__lmdb_reader_explain(lmdb, status);
     if (!status) {
         hash = hash_bytes(hash, first.key, first.key_size);
         hash = hash_bytes(hash, last.key, last.key_size);
     }
+    status = leat__lmdb_snapshot_check(lmdb->snapshot);
+    if (status)
+        return status;
     out[0] = lmdb->map->meta.entries;
     out[1] = hash;
     return LEAT_OK;

@@ -97,7 +97,7 @@ int leat__lmdb_reader_fields(leat_reader *reader, const leat_field_spec **out,
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     int status = leat__lmdb_reader_check_process(lmdb);
     if (!status && !lmdb->nspec)
-        status = read_field_specs(lmdb);
+        status = leat__lmdb_reader_explain(lmdb, read_field_specs(lmdb));
     if (status)
         return status;
     *out = lmdb->spec;
