@@ -168,5 +168,24 @@ script -qec "bash background.sh $(printf %q "$leat")" shown </dev/null >/dev/nul
 [ "$(cat ended)" = 'status 143' ] || complain "a background dump: $(cat ended)"
 [ -z "$(find . -name '*.leat-*')" ] || complain "left behind: $(find . -name '*.leat-*')"
 
+# Nor is one that the terminal stopped as it read from there: reads.sh TOOL.
+cat >reads.sh <<'END'
+set -m
+state() { sed 's/.*) //; s/ .*//' /proc/$pid/stat 2>/dev/null; }
+"$1" cat text:- &
+pid=$!
+SECONDS=0
+until [ "$(state)" = T ] || ! kill -0 $pid || [ $SECONDS -ge 60 ]; do sleep 0.01; done
+state >read_ended
+kill %1
+SECONDS=0
+while kill -0 $pid 2>/dev/null && [ $SECONDS -lt 60 ]; do sleep 0.01; done
+kill -KILL $pid 2>/dev/null && echo 'it did not end' >>read_ended
+wait $pid
+echo "status $?" >>read_ended
+END
+script -qec "bash reads.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
+[ "$(xargs <read_ended)" = 'T status 143' ] || complain "a background cat: $(xargs <read_ended)"
+
 [ $failed -eq 0 ] && echo "a bar at $count records"
 exit $failed

@@ -102,6 +102,9 @@ static void handle_signal(int signal_number)
     if (!caught)
         caught_at = now;
     caught = signal_number;
+    /* A background job's read of its terminal is restarted, and would stop it
+       again: now it fails. */
+    signal(SIGTTIN, SIG_IGN);
     end_output();
     if (watches)
         sem_post(&arrived);
