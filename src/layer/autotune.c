@@ -101,8 +101,8 @@ int leat__autotune_chunk_size(const leat__autotune_load *load,
     return n > 1 ? (int)n : 1;
 }
 
-int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
-                                size_t *buffers)
+leat__autotune_chunks
+leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead)
 {
     int size = ahead->chunk_size;
     int in_batch = ahead->batch_size / size + (ahead->batch_size % size > 0);
@@ -116,8 +116,11 @@ int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
     n = n > ahead->takers ? n : ahead->takers + 1;
     size_t part = bytes / (size_t)n;
     part -= samples < part / 2 ? samples : part / 2;
-    *buffers = part < LEAT__CHUNK_BUFFERS ? part : LEAT__CHUNK_BUFFERS;
-    return (int)n;
+    return (leat__autotune_chunks){
+        .n = (int)n,
+        .buffers = part < LEAT__CHUNK_BUFFERS ? part : LEAT__CHUNK_BUFFERS,
+        .all = part * (size_t)n,
+    };
 }
 
 bool leat__autotune_count_batches(leat__autotune_batches *out, int prefetch,

@@ -53,14 +53,19 @@ typedef struct leat__autotune_ahead {
     size_t max_memory;   /* 0: 256 MiB */
 } leat__autotune_ahead;
 
+typedef struct leat__autotune_chunks {
+    int n;
+    size_t buffers; /* bytes of one's, at which it ends early */
+    size_t all;     /* bytes of all together */
+} leat__autotune_chunks;
+
 /*
  * Chunks that a thread reads ahead: samples for so many `batches`, as far as
  * they are not too many, and they and their buffers have memory; but one for
- * each of the `takers`, and one more. `*buffers` is what those of each may take
- * before it ends early.
+ * each of the `takers`, and one more.
  */
-int leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead,
-                                size_t *buffers);
+leat__autotune_chunks
+leat__autotune_chunks_ahead(const leat__autotune_ahead *ahead);
 
 typedef struct leat__autotune_batches {
     int all;         /* of a device, the caller's included */

@@ -53,8 +53,8 @@ fail:
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
 {
     int status = LEAT_OK;
-    size_t most = bytes > 0 ? chunk->most / bytes + 1 : 0;
-    for (int i = 0; !status && i < chunk->capacity && (size_t)i < most; i++)
+    size_t n = bytes > 0 && bytes < chunk->most ? chunk->most / bytes : 1;
+    for (int i = 0; !status && i < chunk->capacity && (size_t)i < n; i++)
         status = leat__sample_reserve(chunk->sample[i], bytes);
     return status;
 }
@@ -119,6 +119,12 @@ void leat__chunk_recycle(leat__chunk *chunk)
     if (chunk->is_used)
         leat__chunk_clear(chunk, 0, chunk->capacity);
     chunk->is_used = false;
+}
+
+void leat__chunk_release(leat__chunk *chunk)
+{
+    for (int i = 0; i < chunk->capacity; i++)
+        leat__sample_release(chunk->sample[i]);
 }
 
 static void set_position(leat__chunk *chunk, int i)

@@ -57,6 +57,7 @@ typedef struct leat__chunk {
     bool is_queued;       /* goes through the reader thread's queues */
     size_t most;  /* that the samples' buffers may take before it ends early */
     bool is_full; /* they took more when it was filled or read */
+    size_t held;  /* with `is_queued`: as its pool counted them last */
     /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */
@@ -80,8 +81,8 @@ int leat__chunk_create(leat__chunk **out, int capacity, int draws,
                        const leat_allocator *buffers);
 void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
 
-/* Makes the samples' buffers this large, as many as a chunk may have of them.
- * Errors: LEAT_ENOMEM. */
+/* Makes the samples' buffers this large, as many as the chunk has room for, and
+ * one at least. Errors: LEAT_ENOMEM. */
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
 
 /*
@@ -106,6 +107,9 @@ void leat__chunk_clear(leat__chunk *chunk, int first, int n);
  * one holds the lock that the others wait for.
  */
 void leat__chunk_recycle(leat__chunk *chunk);
+
+/* Frees the buffers of a chunk that was recycled. */
+void leat__chunk_release(leat__chunk *chunk);
 
 typedef struct leat__chunk_list {
     leat__chunk **chunk;

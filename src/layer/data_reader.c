@@ -29,6 +29,7 @@
 #include "base/memory.h"
 #include "base/queue.h"
 #include "base/thread.h"
+#include "layer/chunk_pool.h"
 #include "pipeline/pipeline.h"
 
 #include <stdbool.h>
@@ -42,9 +43,8 @@ struct leat__data_reader {
     leat_reader *reader;
     bool adapts;   /* the filling thread follows the storage */
     int64_t count; /* samples in an epoch, where they can be read again; or 0 */
-    leat__queue *free;
     leat__queue *full;
-    leat__chunk_list ahead;  /* those that go through the queues */
+    leat__chunk_pool ahead;  /* the thread's, which go through `full` */
     leat__chunk_list own;    /* taker i has chunk i */
     leat__previews previews; /* before all others */
     leat__event_count input;
@@ -66,27 +66,37 @@ struct leat__data_reader {
 };
 
 /* With their buffers: a chunk may be needed first long after the others. */
-static int create_chunks(leat__data_reader *data_reader, leat__chunk_list *list,
-                         int chunk_size, int n, size_t bytes, size_t most)
+static int create_own(leat__data_reader *data_reader,
+                      const leat__data_reader_chunks *chunks)
 {
     const leat__chunk_source_options *source = &data_reader->options.source;
-    return leat__chunk_list_create(list, n, chunk_size, source->draws,
-                                   source->buffers, bytes, most);
+    return leat__chunk_list_create(&data_reader->own, chunks->takers,
+                                   chunks->size, source->draws, source->buffers,
+                                   chunks->sample_buffer, chunks->own_buffers);
 }
 
-/* With all chunks of the thread's in the free one. */
-static int create_queues(leat__data_reader *data_reader)
+/* The thread's, likewise, and the queues that they go through. */
+static int create_ahead(leat__data_reader *data_reader,
+                        const leat__data_reader_chunks *chunks)
 {
-    int n = data_reader->ahead.n;
+    const leat__chunk_source_options *source = &data_reader->options.source;
+    const leat__chunk_pool_options options = {
+        .n = chunks->ahead.n,
+        .capacity = chunks->ahead_size,
+        .draws = source->draws,
+        .buffers = source->buffers,
+        .sample_buffer = chunks->sample_buffer,
+        .part = chunks->ahead.buffers,
+        .most = chunks->ahead.all,
+        .least = chunks->takers,
+    };
+    int status = leat__chunk_pool_create(&data_reader->ahead, &options);
     pthread_mutex_lock(&data_reader->lock);
-    int status = leat__queue_create(&data_reader->free, n);
     if (!status)
-        status = leat__queue_create(&data_reader->full, n);
+        status = leat__chunk_pool_open(&data_reader->ahead);
+    if (!status)
+        status = leat__queue_create(&data_reader->full, options.n);
     pthread_mutex_unlock(&data_reader->lock);
-    for (int i = 0; i < n && !status; i++) {
-        data_reader->ahead.chunk[i]->is_queued = true;
-        leat__queue_push(data_reader->free, data_reader->ahead.chunk[i]);
-    }
     return status;
 }
 
@@ -189,9 +199,8 @@ void leat__data_reader_destroy(leat__data_reader *data_reader)
         return;
     leat__data_reader_cancel(data_reader);
     leat__thread_join(&data_reader->thread);
-    leat__queue_destroy(data_reader->free);
     leat__queue_destroy(data_reader->full);
-    leat__chunk_list_destroy(&data_reader->ahead);
+    leat__chunk_pool_destroy(&data_reader->ahead);
     leat__chunk_list_destroy(&data_reader->own);
     leat__chunk_list_destroy(&data_reader->previews.list);
     leat_reader_close(data_reader->reader);
@@ -296,19 +305,19 @@ static void hand_to_thread(leat__data_reader *data_reader)
 static void *produce(void *argument)
 {
     leat__data_reader *data_reader = argument;
-    void *item;
+    leat__chunk *chunk;
     int stuck = 0;
     while (!stuck && await_turn(data_reader)) {
         int64_t begin = leat__clock_now();
-        if (leat__queue_pop(data_reader->free, &item, LEAT__FOREVER))
+        if (leat__chunk_pool_take(&data_reader->ahead, &chunk))
             break;
         leat__counter_add_exclusive(&data_reader->blocked_full,
                                     leat__clock_now() - begin);
-        leat__chunk *chunk = item;
         /* After a failure one more chunk is filled, which carries the status
            to the layer's last batch. */
         stuck = data_reader->source.stuck;
         leat__chunk_source_fill(&data_reader->source, chunk, true);
+        leat__chunk_pool_count(&data_reader->ahead, chunk);
         bool is_over = is_other_turn(data_reader, begin);
         if (leat__queue_push(data_reader->full, chunk))
             break;
@@ -324,15 +333,9 @@ int leat__data_reader_start(leat__data_reader *data_reader,
 {
     int status = LEAT_OK;
     if (!data_reader->options.threaded)
-        status = create_chunks(data_reader, &data_reader->own, chunks->size,
-                               chunks->takers, chunks->sample_buffer,
-                               chunks->own_buffers);
+        status = create_own(data_reader, chunks);
     if (!status && has_thread(data_reader))
-        status = create_chunks(data_reader, &data_reader->ahead,
-                               chunks->ahead_size, chunks->ahead,
-                               chunks->sample_buffer, chunks->ahead_buffers);
-    if (!status && has_thread(data_reader))
-        status = create_queues(data_reader);
+        status = create_ahead(data_reader, chunks);
     pthread_mutex_lock(&data_reader->lock);
     if (atomic_load(&data_reader->cancelled) && !status)
         status = leat_error(LEAT_ECANCELLED, "the layer was cancelled");
@@ -401,9 +404,8 @@ void leat__data_reader_read(leat__data_reader *data_reader, leat__chunk *chunk)
 
 void leat__data_reader_give(leat__data_reader *data_reader, leat__chunk *chunk)
 {
-    /* A queue has room for all its chunks: only a closed one refuses. */
     if (chunk->is_queued)
-        (void)leat__queue_push(data_reader->free, chunk);
+        leat__chunk_pool_give(&data_reader->ahead, chunk);
 }
 
 bool leat__data_reader_can_reread(const leat__data_reader *data_reader)
@@ -436,8 +438,7 @@ void leat__data_reader_cancel(leat__data_reader *data_reader)
     pthread_mutex_lock(&data_reader->lock);
     atomic_store(&data_reader->cancelled, true);
     pthread_cond_broadcast(&data_reader->turn);
-    if (data_reader->free)
-        leat__queue_close(data_reader->free);
+    leat__chunk_pool_close(&data_reader->ahead);
     if (data_reader->full)
         leat__queue_close(data_reader->full);
     pthread_mutex_unlock(&data_reader->lock);
@@ -464,7 +465,7 @@ void leat__data_reader_stats(const leat__data_reader *data_reader,
 {
     int64_t bytes = atomic_load(&data_reader->source.bytes);
     int64_t busy = atomic_load(&data_reader->source.busy);
-    add_reading(&data_reader->ahead, &bytes, &busy);
+    add_reading(&data_reader->ahead.list, &bytes, &busy);
     add_reading(&data_reader->own, &bytes, &busy);
     add_reading(&data_reader->previews.list, &bytes, &busy);
     *out = (leat_stage_stats){

@@ -3,6 +3,7 @@
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
+#include "layer/autotune.h"
 #include "layer/tops/preview.h"
 #include "layer/wakeup.h"
 
@@ -67,9 +68,8 @@ typedef struct leat__data_reader_chunks {
     int takers;           /* one chunk each, */
     size_t own_buffers;   /* whose samples' buffers end it early at so much */
     int ahead_size;       /* of a chunk that the thread fills */
-    int ahead;            /* how many it has; at least 1 */
     size_t sample_buffer; /* bytes of a sample's that are taken at once */
-    size_t ahead_buffers; /* bytes of its samples' at which it ends early */
+    leat__autotune_chunks ahead; /* those of the thread */
 } leat__data_reader_chunks;
 
 /*

@@ -363,15 +363,15 @@ static int start_threads(leat__prefetcher *prefetcher)
         .buffer_bytes = options->ahead_bytes,
         .max_memory = options->queue.max_memory,
     };
-    leat__data_reader_chunks chunks = {
+    const leat__data_reader_chunks chunks = {
         .size = options->chunk_size,
         .takers = takers,
         .ahead_size = size,
         .sample_buffer = options->sample_buffer,
+        .own_buffers =
+            leat__autotune_own_buffers(takers, options->queue.max_memory),
+        .ahead = leat__autotune_chunks_ahead(&ahead),
     };
-    chunks.ahead = leat__autotune_chunks_ahead(&ahead, &chunks.ahead_buffers);
-    chunks.own_buffers =
-        leat__autotune_own_buffers(takers, options->queue.max_memory);
     int status = leat__data_reader_start(options->worker.reader, &chunks);
     for (int i = 0; i < options->workers && !status; i++) {
         struct claimant *one = &prefetcher->claimant[i];

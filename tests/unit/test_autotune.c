@@ -106,10 +106,10 @@ START_TEST(a_thread_reads_so_many_samples_ahead)
         {{16, 16, 1 << 20, 3, 0, SAMPLE}, 4, SAMPLE / 8},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        size_t buffers = 0;
-        ck_assert_int_eq(leat__autotune_chunks_ahead(&cases[i].ahead, &buffers),
-                         cases[i].chunks);
-        ck_assert_uint_eq(buffers, cases[i].buffers);
+        leat__autotune_chunks got =
+            leat__autotune_chunks_ahead(&cases[i].ahead);
+        ck_assert_int_eq(got.n, cases[i].chunks);
+        ck_assert_uint_eq(got.buffers, cases[i].buffers);
     }
 }
 END_TEST

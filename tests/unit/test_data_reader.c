@@ -36,14 +36,13 @@ enum { SAMPLE_BUFFER = 4096 };
 /* Chunks for so many takers, and as many for a thread. */
 static int start_reader(leat__data_reader *reader, int takers)
 {
-    const leat__data_reader_chunks chunks = {.size = CHUNK_SIZE,
-                                             .takers = takers,
-                                             .ahead_size = CHUNK_SIZE - 1,
-                                             .ahead = takers + 1,
-                                             .sample_buffer = SAMPLE_BUFFER,
-                                             .own_buffers = LEAT__CHUNK_BUFFERS,
-                                             .ahead_buffers =
-                                                 LEAT__CHUNK_BUFFERS};
+    const leat__data_reader_chunks chunks = {
+        .size = CHUNK_SIZE,
+        .takers = takers,
+        .ahead_size = CHUNK_SIZE - 1,
+        .sample_buffer = SAMPLE_BUFFER,
+        .own_buffers = LEAT__CHUNK_BUFFERS,
+        .ahead = {takers + 1, LEAT__CHUNK_BUFFERS, SIZE_MAX}};
     return leat__data_reader_start(reader, &chunks);
 }
 

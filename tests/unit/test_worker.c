@@ -45,13 +45,12 @@ static void start(leat_on_error on_error)
                    .batch_size = BATCH,
                    .step = 1,
                    .collects = on_error != LEAT_ON_ERROR_FAIL}};
-    const leat__data_reader_chunks chunks = {.size = CHUNK,
-                                             .takers = WORKERS,
-                                             .ahead_size = CHUNK,
-                                             .ahead = 3,
-                                             .own_buffers = LEAT__CHUNK_BUFFERS,
-                                             .ahead_buffers =
-                                                 LEAT__CHUNK_BUFFERS};
+    const leat__data_reader_chunks chunks = {
+        .size = CHUNK,
+        .takers = WORKERS,
+        .ahead_size = CHUNK,
+        .own_buffers = LEAT__CHUNK_BUFFERS,
+        .ahead = {3, LEAT__CHUNK_BUFFERS, SIZE_MAX}};
     const leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
     const leat_sample *first;
     ck_assert_int_eq(
