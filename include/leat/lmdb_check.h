@@ -71,9 +71,10 @@ LEAT_API int64_t leat_lmdb_check_count(const leat_lmdb_check *check);
  * and overflow pages; that no page is reached twice; that keys ascend and
  * branches lead to them; the number of records; and, after the last record,
  * that no page in use is on the freelist and no page is on it twice. Each
- * damage is reported once. After a lost page of records, `record` continues as
- * if the page had been empty. Thread safety: any threads, in parallel; each
- * gets different records.
+ * damage is reported once; of a freelist with more than 10000 faults the first
+ * ones, and that there are more. After a lost page of records, `record`
+ * continues as if the page had been empty. Thread safety: any threads, in
+ * parallel; each gets different records.
  */
 LEAT_API int leat_lmdb_check_next(leat_lmdb_check *check,
                                   leat_lmdb_check_entry out[], int n, int *got);
@@ -91,7 +92,8 @@ typedef struct leat_lmdb_page_use {
 /**
  * Returns the page counts, once leat_lmdb_check_next has returned LEAT_END.
  * Errors: LEAT_ESTATE before that, after a jump, and if the freelist cannot be
- * found; LEAT_EINVAL without a size. Thread safety: any threads.
+ * found or has more than 10000 faults; LEAT_EINVAL without a size. Thread
+ * safety: any threads.
  */
 LEAT_API int leat_lmdb_check_page_use(leat_lmdb_check *check,
                                       leat_lmdb_page_use *out);

@@ -6,6 +6,8 @@
 
 #include <leat/lmdb_check.h>
 
+#include <unistd.h>
+
 enum { PAGE = 4096, RECORDS = 2000 };
 
 static char directory[FIXTURE_PATH];
@@ -41,8 +43,8 @@ static void write_round(MDB_env *env, unsigned *random, int round)
     ck_assert_int_eq(mdb_txn_commit(txn), 0);
 }
 
-/* What was told; lines of damage joined. */
-static char told[4096];
+/* What was told; lines of damage joined, and the last one. */
+static char told[4096], last_told[512];
 static int damages;
 static int64_t first_page;
 static int64_t records;
@@ -67,6 +69,7 @@ static void check(void)
             continue;
         size_t used = strlen(told);
         snprintf(told + used, sizeof(told) - used, "%s\n", leat_last_error());
+        snprintf(last_told, sizeof(last_told), "%s", leat_last_error());
         if (damages++ == 0)
             first_page = entry[0].page;
     }
@@ -236,7 +239,7 @@ static void check_planted(void)
 
 static void check_damage(int64_t page, const char *text)
 {
-    ck_assert_msg(damages == 1, "%d: %s", damages, told);
+    ck_assert_msg(damages == 1, "%d: %.999s", damages, told);
     ck_assert_int_eq(first_page, page);
     ck_assert_msg(strstr(told, text) != NULL, "%s", told);
     ck_assert_int_eq(use_status, LEAT_OK);
@@ -291,6 +294,109 @@ START_TEST(neighbours_are_told_together)
         put(numbers + 8 * i, 1000000 - i);
     check_planted();
     check_damage(999997, "pages 999997 to 1000000 are after");
+}
+END_TEST
+
+START_TEST(repeats_are_told_together)
+{
+    static const uint64_t past[] = {1000000, 1000000, 999999, 999999, 999998};
+    leat__lmdb_map map;
+    uint64_t n;
+    unsigned char *numbers = find_part(&n);
+    latest(&map);
+    for (int i = 0; i < 5; i++)
+        put(numbers + 8 * i, map.meta.root);
+    check_planted();
+    check_damage((int64_t)map.meta.root, "in use but on the freelist");
+    for (int i = 0; i < 5; i++)
+        put(numbers + 8 * i, past[i]);
+    check_planted();
+    check_damage(999998, "pages 999998 to 1000000 are after");
+}
+END_TEST
+
+enum { SPARSE_PAGES = 20001 };
+
+/* Stores the file with holes up to SPARSE_PAGES pages, and a new freelist of
+ * `n` pages: of transaction 1, from page `first` on, each `step` more. */
+static void store_list(uint64_t n, uint64_t first, uint64_t step)
+{
+    static uint64_t value[SPARSE_PAGES + 1];
+    leat__lmdb_map map;
+    size_t leaf = file_size / PAGE;
+    size_t pages = (16 + (n + 1) * 8 + PAGE - 1) / PAGE;
+    latest(&map);
+    unsigned char *grown = calloc(leaf + 1 + pages, PAGE);
+    ck_assert_ptr_nonnull(grown);
+    memcpy(grown, file, file_size);
+
+    /* The freelist's depth and pages, its entries and root; the last page. */
+    unsigned char *meta = grown + (map.meta.txnid & 1) * PAGE;
+    memcpy(meta + 46, &(uint16_t){1}, 2);
+    const uint64_t counts[] = {0, 1, pages, 1, leaf};
+    memcpy(meta + 48, counts, sizeof(counts));
+    put(meta + 136, SPARSE_PAGES - 1);
+
+    /* A leaf of one node whose value has overflow pages. */
+    unsigned char *page = grown + leaf * PAGE, *node = page + PAGE - 24;
+    const uint16_t header[] = {0, 2, 18, PAGE - 24, PAGE - 24};
+    const uint16_t head[] = {(uint16_t)((n + 1) * 8),
+                             (uint16_t)((n + 1) * 8 >> 16), 1, 8};
+    put(page, leaf);
+    memcpy(page + 8, header, sizeof(header));
+    memcpy(node, head, sizeof(head));
+    put(node + 8, 1);
+    put(node + 16, leaf + 1);
+
+    value[0] = n;
+    for (uint64_t i = 0; i < n; i++)
+        value[i + 1] = first + i * step;
+    put(page + PAGE, leaf + 1);
+    memcpy(page + PAGE + 10, &(uint16_t){4}, 2);
+    memcpy(page + PAGE + 12, &(uint32_t){(uint32_t)pages}, 4);
+    memcpy(page + PAGE + 16, value, (n + 1) * 8);
+
+    fixture_store(path, grown, (leaf + 1 + pages) * PAGE);
+    ck_assert_int_eq(truncate(path, (off_t)SPARSE_PAGES * PAGE), 0);
+    free(grown);
+}
+
+START_TEST(a_long_list_of_zeros_is_one_damage)
+{
+    store_list(SPARSE_PAGES - 1, 0, 0);
+    check();
+    check_damage(0, "page 0 is in use but on the freelist");
+}
+END_TEST
+
+START_TEST(a_list_of_more_pages_than_there_are_is_damage)
+{
+    store_list(SPARSE_PAGES, 1000000, 2);
+    check();
+    ck_assert_msg(damages == 1, "%d: %.999s", damages, told);
+    ck_assert_ptr_nonnull(
+        strstr(told, "transaction 1 lists 20001 pages, more than there are"));
+}
+END_TEST
+
+START_TEST(faults_of_a_list_are_told_up_to_a_number)
+{
+    check();
+    int64_t all_records = records;
+    store_list(10000, 1000000, 2);
+    check();
+    ck_assert_int_eq(damages, 10000);
+    ck_assert_ptr_nonnull(strstr(last_told, "page 1019998 is after"));
+    ck_assert_int_eq(use_status, LEAT_OK);
+    for (uint64_t n = 10001; n < SPARSE_PAGES; n += 9999) {
+        store_list(n, 1000000, 2);
+        check();
+        ck_assert_int_eq(damages, 10001);
+        ck_assert_ptr_nonnull(
+            strstr(last_told, "freelist: more than 10000 faults"));
+        ck_assert_int_eq(use_status, LEAT_ESTATE);
+        ck_assert_int_eq(records, all_records);
+    }
 }
 END_TEST
 
@@ -379,6 +485,10 @@ int main(void)
     tcase_add_test(planted, a_page_that_is_listed_twice_is_damage);
     tcase_add_test(planted, a_page_after_the_last_is_damage);
     tcase_add_test(planted, neighbours_are_told_together);
+    tcase_add_test(planted, repeats_are_told_together);
+    tcase_add_test(planted, a_long_list_of_zeros_is_one_damage);
+    tcase_add_test(planted, a_list_of_more_pages_than_there_are_is_damage);
+    tcase_add_test(planted, faults_of_a_list_are_told_up_to_a_number);
     tcase_add_test(planted, a_part_that_is_damaged_is_told);
     tcase_add_test(planted,
                    a_page_that_is_listed_nowhere_is_lost_but_no_damage);

@@ -40,7 +40,7 @@ struct inspection {
     size_t flaws;         /* in the order of the records */
     struct flaw *warning; /* each a record of which its codec warned */
     size_t warnings;      /* likewise */
-    bool has_pages;       /* 0: the list of free pages cannot be found */
+    bool has_pages;       /* 0: the freelist was not read to its end */
     leat_lmdb_page_use pages;
     struct flaw_texts *texts; /* of flaws and warnings */
 };

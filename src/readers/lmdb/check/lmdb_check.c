@@ -328,7 +328,8 @@ int leat_lmdb_check_page_use(leat_lmdb_check *check, leat_lmdb_page_use *out)
     if (size < sizeof(*out))
         return leat_error(LEAT_EINVAL, "leat_lmdb_page_use has no size");
     pthread_mutex_lock(&check->lock);
-    bool is_known = check->is_walked && check->has_freelist;
+    bool is_known =
+        check->is_walked && check->has_freelist && !check->freelist.is_cut;
     bool is_damaged = check->is_damaged;
     if (is_known)
         leat__lmdb_freelist_check_count(&check->freelist, &used, &listed);

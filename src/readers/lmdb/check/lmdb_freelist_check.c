@@ -7,6 +7,9 @@
 
 #define LIST ": freelist"
 
+/* Damage that is returned. Damaged lists may have a fault in each 8 bytes. */
+enum { EVENTS_MAX = 10000 };
+
 /* Opens the tree of the freelist, under a name of its own for errors. */
 static int find_list(leat__lmdb_freelist_check *freelist)
 {
@@ -89,7 +92,7 @@ static bool continues(const leat__lmdb_freelist_check *freelist, uint64_t page,
 }
 
 /* Reports a page together with the following ones of the same fault; the list
- * descends. */
+ * descends, and may repeat a page. */
 static void report(leat__lmdb_freelist_check *freelist, uint64_t last,
                    fault found)
 {
@@ -97,7 +100,8 @@ static void report(leat__lmdb_freelist_check *freelist, uint64_t last,
     leat__lmdb_event *event = &freelist->event;
     memset(event, 0, sizeof(*event));
     event->page = last;
-    while (event->page > 0 && continues(freelist, event->page - 1, found))
+    while (continues(freelist, event->page, found) ||
+           (event->page > 0 && continues(freelist, event->page - 1, found)))
         (void)take(freelist, &event->page);
     event->status =
         event->page == last
@@ -110,6 +114,37 @@ static void report(leat__lmdb_freelist_check *freelist, uint64_t last,
                          name, (unsigned long long)event->page,
                          (unsigned long long)last, words[found]);
     leat__error_save(event->line);
+}
+
+/* Reports that the rest of the list is not checked. */
+static void report_more(leat__lmdb_freelist_check *freelist)
+{
+    leat__lmdb_event *event = &freelist->event;
+    freelist->is_cut = true;
+    memset(event, 0, sizeof(*event));
+    event->page = LEAT__LMDB_NO_PAGE;
+    event->status = leat_error(LEAT_EFORMAT,
+                               "%s: more than %d faults: the rest of the list "
+                               "is not checked; mdb_copy -c makes a sound copy",
+                               freelist->name, EVENTS_MAX);
+    leat__error_save(event->line);
+}
+
+/* Reads the value of a transaction, which lists no page twice. */
+static int read_part(leat__lmdb_freelist_check *freelist,
+                     const leat__lmdb_node *node)
+{
+    leat__lmdb_freed *freed = &freelist->freed;
+    int status =
+        leat__lmdb_freed_read(freed, freelist->name, node->key, node->key_size,
+                              node->value, node->value_size);
+    if (status || freed->n <= freelist->map->meta.last_promised)
+        return status;
+    return leat_error(LEAT_EFORMAT,
+                      "%s: damaged: transaction %llu lists %zu pages, more "
+                      "than there are",
+                      freelist->name, (unsigned long long)freed->txnid,
+                      freed->n);
 }
 
 /* Opens the next part of the list; damage in it becomes an event. */
@@ -125,9 +160,7 @@ static int next_part(leat__lmdb_freelist_check *freelist)
     freelist->event.node.key_size = 0;
     if (!event->status) {
         freelist->at = 0;
-        freelist->event.status = leat__lmdb_freed_read(
-            &freelist->freed, freelist->name, event->node.key,
-            event->node.key_size, event->node.value, event->node.value_size);
+        freelist->event.status = read_part(freelist, &event->node);
         leat__error_save(freelist->event.line);
     }
     if (freelist->event.status) {
@@ -137,10 +170,9 @@ static int next_part(leat__lmdb_freelist_check *freelist)
     return LEAT_OK;
 }
 
-int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
-                                   const leat__lmdb_event **out)
+/* Finds the next damage. */
+static int find(leat__lmdb_freelist_check *freelist)
 {
-    *out = &freelist->event;
     for (;;) {
         while (freelist->at < freelist->freed.n) {
             uint64_t page;
@@ -155,6 +187,17 @@ int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
         if (freelist->event.status)
             return LEAT_OK;
     }
+}
+
+int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
+                                   const leat__lmdb_event **out)
+{
+    *out = &freelist->event;
+    if (freelist->is_cut || find(freelist) == LEAT_END)
+        return LEAT_END;
+    if (freelist->events++ == EVENTS_MAX)
+        report_more(freelist);
+    return LEAT_OK;
 }
 
 static uint64_t count_bits(const unsigned char *bits, uint64_t last)

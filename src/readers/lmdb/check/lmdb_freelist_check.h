@@ -24,6 +24,8 @@ typedef struct leat__lmdb_freelist_check {
     leat__lmdb_freed freed; /* the open part of the list */
     size_t at;              /* index in `freed` */
     bool is_damaged;        /* the freelist is damaged */
+    int events;             /* returned so far */
+    bool is_cut;            /* they were too many: the check has ended */
     leat__lmdb_event event; /* the latest one */
 } leat__lmdb_freelist_check;
 
@@ -40,13 +42,14 @@ void leat__lmdb_freelist_check_finish(leat__lmdb_freelist_check *freelist);
 
 /*
  * The next damage, borrowed until the next call: LEAT_OK or LEAT_END. It never
- * loses records.
+ * loses records. After 10000 the next one says that there are more, and is the
+ * last: `is_cut`.
  */
 int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
                                    const leat__lmdb_event **out);
 
-/* After LEAT_END: pages in use, including the freelist's own, and pages on it.
- */
+/* After LEAT_END, unless `is_cut`: pages in use, including the freelist's own,
+ * and pages on it. */
 void leat__lmdb_freelist_check_count(const leat__lmdb_freelist_check *freelist,
                                      uint64_t *used, uint64_t *listed);
 
