@@ -255,6 +255,15 @@ static void compare_records(struct comparison *comparison)
     comparison->different += differs;
 }
 
+/* Reads on to the end of sides that have no more records: what follows the last
+   one may still be damage. */
+static void read_end(struct side side[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (side[i].step == side[i].count)
+            (void)side_next(&side[i]);
+}
+
 /* A layer has no end, so a dump of it is compared with its beginning. */
 static void compare_sides(struct comparison *comparison)
 {
@@ -269,6 +278,7 @@ static void compare_sides(struct comparison *comparison)
         output_require(interrupt_check());
         progress_update(&progress, comparison->compared);
     }
+    read_end(side);
     progress_finish(&progress);
     if (a >= 0 && b >= 0)
         comparison->extra[a < b] = a < b ? b - a : a - b;

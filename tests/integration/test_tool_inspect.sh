@@ -551,6 +551,32 @@ has '^only good has the last 100 records$'
 run 1 compare good another --differences 3
 check 'three differences' test "$(grep -c '^record' out)" -eq 3
 
+# What follows the last record may be damage, such as a leaf that branches share.
+"$leat" synth digits --count 1000 --seed 3 shared >/dev/null
+number_of() { # of BYTES at OFFSET
+    od -An -t "u$1" -j "$2" -N "$1" shared/data.mdb | tr -d ' '
+}
+meta=0
+[ "$(number_of 8 144)" -gt "$(number_of 8 $((4096 + 144)))" ] || meta=4096
+branch=$(number_of 8 $((meta + 128)))
+check 'leaves below the root' test "$(number_of 2 $((meta + 94)))" -eq 2
+first=$((branch * 4096 + $(number_of 2 $((branch * 4096 + 16)))))
+second=$((branch * 4096 + $(number_of 2 $((branch * 4096 + 18)))))
+leaf=$(number_of 2 $first)
+records=$((($(number_of 2 $((leaf * 4096 + 12))) - 16) / 2))
+dd if=shared/data.mdb of=shared/data.mdb bs=1 skip=$first seek=$second count=2 \
+    conv=notrunc status=none
+put shared/data.mdb $((meta + 120)) "$(printf '\\%03o\\000' $records)"
+"$leat" synth digits --count $records --seed 3 beginning >/dev/null
+run 1 info shared
+check 'a shared leaf' grep -q "$records records were expected, page $leaf has more" err
+cp err err_of_info
+run 2 compare beginning shared
+check 'what info says of a shared leaf' cmp err err_of_info
+run 2 compare shared beginning --json
+check 'no statement on a shared leaf' test ! -s out
+run 0 compare beginning beginning
+
 # Where there is no value there is nothing to be the same.
 npy() {
     printf "\\223NUMPY\\1\\0\\166\\0%-117s\\n" \
