@@ -163,10 +163,8 @@ static int next_part(leat__lmdb_freelist_check *freelist)
         freelist->event.status = read_part(freelist, &event->node);
         leat__error_save(freelist->event.line);
     }
-    if (freelist->event.status) {
-        freelist->is_damaged = true;
+    if (freelist->event.status)
         freelist->freed.n = freelist->at = 0;
-    }
     return LEAT_OK;
 }
 

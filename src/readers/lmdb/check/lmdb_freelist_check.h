@@ -23,7 +23,6 @@ typedef struct leat__lmdb_freelist_check {
     unsigned char *listed;  /* a bit for each page; owned */
     leat__lmdb_freed freed; /* the open part of the list */
     size_t at;              /* index in `freed` */
-    bool is_damaged;        /* the freelist is damaged */
     int events;             /* returned so far */
     bool is_cut;            /* they were too many: the check has ended */
     leat__lmdb_event event; /* the latest one */
