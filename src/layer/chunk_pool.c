@@ -4,6 +4,7 @@
 int leat__chunk_pool_create(leat__chunk_pool *pool,
                             const leat__chunk_pool_options *options)
 {
+    pool->part = options->part;
     pool->most = options->most;
     pool->least = options->least;
     pool->spare = leat__alloc_zero((size_t)options->n, sizeof(*pool->spare));
@@ -40,13 +41,23 @@ void leat__chunk_pool_destroy(leat__chunk_pool *pool)
     leat__free(pool->spare);
 }
 
+static void set_held(leat__chunk_pool *pool, leat__chunk *chunk, size_t bytes)
+{
+    pool->held += bytes - chunk->held;
+    chunk->held = bytes;
+}
+
+/* Of most chunks, which are not full, no sample is looked at. */
 void leat__chunk_pool_count(leat__chunk_pool *pool, leat__chunk *chunk)
 {
     size_t bytes = 0;
+    if (!chunk->is_full && chunk->held <= pool->part) {
+        set_held(pool, chunk, pool->part);
+        return;
+    }
     for (int i = 0; i < chunk->capacity; i++)
         bytes += chunk->sample[i]->buffer_size;
-    pool->held += bytes - chunk->held;
-    chunk->held = bytes;
+    set_held(pool, chunk, bytes);
 }
 
 /* Whether another chunk has to come back before one is filled. */
@@ -69,7 +80,7 @@ int leat__chunk_pool_take(leat__chunk_pool *pool, leat__chunk **out)
         if (pool->nspare > 0) {
             leat__chunk *idle = pool->spare[pool->nspare - 1];
             leat__chunk_release(idle);
-            leat__chunk_pool_count(pool, idle);
+            set_held(pool, idle, 0);
         }
         pool->spare[pool->nspare++] = item;
         leat__chunk_pool_count(pool, item);

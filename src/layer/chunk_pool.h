@@ -16,7 +16,8 @@ typedef struct leat__chunk_pool {
     leat__chunk **spare;   /* out of the queue; buffers has the last alone */
     int nspare;
     int least;   /* so many chunks may be out, however long their records are */
-    size_t most; /* bytes of all buffers, with which another may be filled */
+    size_t part; /* bytes of a chunk's buffers that is not full */
+    size_t most; /* of all chunks', with which another may be filled */
     size_t held; /* of them, as they were counted last */
 } leat__chunk_pool;
 

@@ -43,6 +43,7 @@ static leat__chunk *fill(size_t bytes)
     ck_assert_ptr_nonnull(leat_sample_take(chunk->sample[0], bytes));
     chunk->n = 1;
     chunk->is_used = true;
+    chunk->is_full = held(chunk) > pool.part;
     leat__chunk_pool_count(&pool, chunk);
     return chunk;
 }
@@ -104,19 +105,20 @@ START_TEST(a_chunk_that_comes_back_is_filled_again)
     size_t bytes = 0;
     for (int i = 0; i < CHUNKS; i++)
         bytes += held(pool.list.chunk[i]);
-    ck_assert_uint_eq(bytes, pool.held);
+    ck_assert_uint_le(bytes, pool.held);
 }
 END_TEST
 
-/* Short records again: what was put aside comes first, and all are in use. */
+/* Short records again, for which the first ones after long ones have large
+ * buffers, which go then. */
 START_TEST(after_long_records_all_chunks_are_filled)
 {
     leat__chunk *chunk[3];
-    for (int i = 0; i < 3; i++)
-        chunk[i] = fill(LARGE);
-    for (int i = 0; i < 3; i++) {
-        chunk[i]->is_full = true;
-        give(chunk[i]);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 3; i++)
+            chunk[i] = fill(turn == 0 ? LARGE : SMALL);
+        for (int i = 0; i < 3; i++)
+            give(chunk[i]);
     }
     for (int i = 0; i < CHUNKS; i++)
         fill(SMALL);
