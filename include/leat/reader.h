@@ -143,7 +143,8 @@ LEAT_API int leat_reader_may_block(leat_reader *reader);
 /**
  * Appends the data set's identity and state that seek cannot restore to the
  * token. The caller keeps the position in the pass. Errors: LEAT_EUNSUPPORTED,
- * LEAT_ENOMEM. Thread safety: one caller at a time.
+ * LEAT_ENOMEM; after cancel LEAT_ECANCELLED, where files are yet to be looked
+ * up. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_save(leat_reader *reader, leat_token *token);
 

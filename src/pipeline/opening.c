@@ -1,4 +1,5 @@
 #include "pipeline/opening.h"
+#include "base/error.h"
 #include "base/fork.h"
 
 #include <stdbool.h>
@@ -54,6 +55,13 @@ bool leat__opening_is_cancelled(void)
 {
     const leat__opening *own = find_own();
     return own && atomic_load(own->cancelled);
+}
+
+int leat__opening_check(const char *name)
+{
+    if (!leat__opening_is_cancelled())
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", name);
 }
 
 void leat__opening_cancel(const leat__opening *opening)

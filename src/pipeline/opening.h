@@ -42,6 +42,10 @@ void leat__opening_leave(const leat__opening_step *step);
  * is cancelled, though it may have opened. */
 bool leat__opening_is_cancelled(void);
 
+/* LEAT_ECANCELLED then, with a line that names `name`. A few loads: for each of
+ * many paths that are looked up. */
+int leat__opening_check(const char *name);
+
 /* Under the opening's lock, once `cancelled` is set. */
 void leat__opening_cancel(const leat__opening *opening);
 

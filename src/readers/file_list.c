@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/file_version.h"
 #include "base/memory.h"
+#include "pipeline/opening.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -92,7 +93,8 @@ int leat__file_list_parse(leat__file_list *list, const char *name,
         bytes = newline ? newline + 1 : end;
         if (stop > line && stop[-1] == '\r')
             stop--;
-        if (stop > line)
+        status = leat__opening_check(name);
+        if (!status && stop > line)
             status = add_name(list, line, (size_t)(stop - line));
     }
     if (!status && list->n == before)
@@ -137,14 +139,23 @@ static int alloc_named(leat__file_list *list, void **out, size_t size,
     return LEAT_OK;
 }
 
-/* How a pattern's matches are found: each folder's in turn. */
+/* A folder that is looked in; `rest` of the pattern follows its part. */
+typedef struct search_level {
+    struct search_level *outer;
+    DIR *folder;
+    size_t used; /* of the path, before the folder's names */
+    const char *rest;
+    char part[];
+} search_level;
+
+/* How a pattern's matches are found: each folder's in turn. The levels are not
+ * on the stack, which may be small. */
 typedef struct pattern_search {
     leat__file_list *list;
     leat__listed_pattern *pattern;
+    search_level *level; /* the innermost */
     char path[PATH_MAX]; /* what of the pattern is matched */
 } pattern_search;
-
-static int expand(pattern_search *search, size_t used, const char *rest);
 
 static int refuse_folder(const pattern_search *search)
 {
@@ -222,12 +233,59 @@ static int open_folder(pattern_search *search, size_t used, DIR **out)
     return status;
 }
 
-/* A file of a folder that the path ends in; `rest` of the pattern follows it.
+/* Names of the folder that the path ends in are matched next, if there is one.
  */
-static int try_name(pattern_search *search, size_t used, const char *part,
-                    const char *rest, const char *name)
+static int enter(pattern_search *search, size_t used, const char *part,
+                 size_t size)
 {
-    int code = fnmatch(part, name, FNM_PERIOD | FNM_NOESCAPE);
+    DIR *folder;
+    int status = open_folder(search, used, &folder);
+    if (status || !folder)
+        return status;
+    search_level *level = leat__alloc(sizeof(*level) + size + 1);
+    if (!level) {
+        (void)closedir(folder);
+        return LEAT_ENOMEM;
+    }
+    *level = (search_level){search->level, folder, used, part + size};
+    memcpy(level->part, part, size);
+    level->part[size] = 0;
+    search->level = level;
+    return LEAT_OK;
+}
+
+static void leave(pattern_search *search)
+{
+    search_level *level = search->level;
+    search->level = level->outer;
+    (void)closedir(level->folder);
+    leat__free(level);
+}
+
+/* Goes on as `rest` of the pattern says, up to a part with a wildcard. */
+static int expand(pattern_search *search, size_t used, const char *rest)
+{
+    int status = LEAT_OK;
+    while (!status && *rest) {
+        size_t slashes = strspn(rest, "/");
+        size_t size = strcspn(rest + slashes, "/");
+        status = append(search, &used, rest, slashes);
+        rest += slashes;
+        if (!status && strcspn(rest, "*?[/") < size)
+            return enter(search, used, rest, size);
+        if (!status)
+            status = append(search, &used, rest, size);
+        rest += size;
+    }
+    return status ? status : add_existing(search);
+}
+
+/* A file of the innermost folder. */
+static int try_name(pattern_search *search, const char *name)
+{
+    const search_level *level = search->level;
+    size_t used = level->used;
+    int code = fnmatch(level->part, name, FNM_PERIOD | FNM_NOESCAPE);
     if (code == FNM_NOMATCH)
         return LEAT_OK;
     if (code)
@@ -236,55 +294,32 @@ static int try_name(pattern_search *search, size_t used, const char *part,
     int status = append(search, &used, name, strlen(name));
     if (status)
         return status;
-    return *rest ? expand(search, used, rest) : add_match(search);
+    return *level->rest ? expand(search, used, level->rest) : add_match(search);
 }
 
-/* NULL: errno, unless it is 0, says why. */
-static const char *next_name(DIR *folder)
+/* Matches the next file of the innermost folder, or leaves that. */
+static int look_on(pattern_search *search)
 {
-    errno = 0;
-    const struct dirent *entry = readdir(folder);
-    return entry ? entry->d_name : NULL;
-}
-
-static int look_in(pattern_search *search, size_t used, const char *part,
-                   const char *rest)
-{
-    const char *name = NULL;
-    DIR *folder;
-    int status = open_folder(search, used, &folder);
-    if (status || !folder)
-        return status;
-    while (!status && (name = next_name(folder)) != NULL)
-        status = try_name(search, used, part, rest, name);
-    if (!status && errno)
-        status = refuse_folder(search);
-    (void)closedir(folder);
-    return status;
-}
-
-/* Adds the files whose path goes on as `rest` of the pattern says. */
-static int expand(pattern_search *search, size_t used, const char *rest)
-{
-    size_t slashes = strspn(rest, "/");
-    size_t size = strcspn(rest + slashes, "/");
-    int status = append(search, &used, rest, slashes);
-    rest += slashes;
+    int status = leat__opening_check(search->pattern->text);
     if (status)
         return status;
-    if (size == 0)
-        return add_existing(search);
-    char *part = leat__alloc(size + 1);
-    if (!part)
-        return LEAT_ENOMEM;
-    memcpy(part, rest, size);
-    part[size] = 0;
-    rest += size;
-    if (strpbrk(part, "*?["))
-        status = look_in(search, used, part, rest);
-    else if ((status = append(search, &used, part, size)) == LEAT_OK)
-        status = *rest ? expand(search, used, rest) : add_existing(search);
-    leat__free(part);
+    errno = 0;
+    const struct dirent *entry = readdir(search->level->folder);
+    if (entry)
+        return try_name(search, entry->d_name);
+    if (errno)
+        return refuse_folder(search);
+    leave(search);
+    return LEAT_OK;
+}
+
+static int find_matches(pattern_search *search)
+{
+    int status = expand(search, 0, search->pattern->text);
+    while (!status && search->level)
+        status = look_on(search);
+    while (search->level)
+        leave(search);
     return status;
 }
 
@@ -314,8 +349,9 @@ static int add_pattern(leat__file_list *list, const char *text)
     list->pattern = pattern;
     search.list = list;
     search.pattern = pattern;
+    search.level = NULL;
     search.path[0] = 0;
-    status = expand(&search, 0, text);
+    status = find_matches(&search);
     pattern->n = list->n - pattern->first;
     if (!status && pattern->n == 0)
         return leat_error(LEAT_EIO, "%s: no file matches", text);
@@ -365,7 +401,7 @@ static int check_pattern(const leat__file_list *list,
     for (int i = 0; is_same && i < now.n; i++)
         is_same = strcmp(now.path[i], list->path[pattern->first + i]) == 0;
     leat__file_list_close(&now);
-    if (is_same || status == LEAT_ENOMEM)
+    if (is_same || status == LEAT_ENOMEM || status == LEAT_ECANCELLED)
         return status;
     return leat_error(LEAT_EIO,
                       "%s: removed or replaced while its files were opened; "
@@ -379,21 +415,28 @@ int leat__file_list_check(const leat__file_list *list)
     for (const leat__listed_pattern *at = list->pattern; !status && at;
          at = at->next) {
         const leat__listed_folder *folder = at->folder;
-        while (folder && is_in_place(folder))
+        while (!status && folder && is_in_place(folder)) {
+            status = leat__opening_check(at->text);
             folder = folder->next;
-        if (folder)
+        }
+        if (!status && folder)
             status = check_pattern(list, at, folder);
     }
     return status;
 }
 
-uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list)
+int leat__file_list_modified(uint64_t *hash, const leat__file_list *list)
 {
     struct stat about;
-    for (int i = 0; i < list->n; i++)
-        if (stat(list->path[i], &about) == 0 && S_ISREG(about.st_mode))
-            hash = leat__file_hash_modified(hash, leat__file_modified(&about));
-    return hash;
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < list->n; i++) {
+        status = leat__opening_check(list->path[i]);
+        if (!status && stat(list->path[i], &about) == 0 &&
+            S_ISREG(about.st_mode))
+            *hash =
+                leat__file_hash_modified(*hash, leat__file_modified(&about));
+    }
+    return status;
 }
 
 int leat__file_list_open(leat__file_list *list, const leat_open *open)

@@ -54,7 +54,8 @@ typedef struct leat__file_list {
  * Errors: LEAT_EIO for a pattern without a match, a folder or a list that
  * cannot be read; LEAT_EFORMAT for a list that is empty or no text;
  * LEAT_EINVAL for ** in a pattern; LEAT_ELIMIT for more than list->most bytes,
- * those of a LIST as it is read among them; LEAT_ENOMEM.
+ * those of a LIST as it is read among them; LEAT_ECANCELLED soon after this
+ * thread's opening is, as for the functions below; LEAT_ENOMEM.
  */
 int leat__file_list_add(leat__file_list *list, const char *text);
 
@@ -69,9 +70,9 @@ int leat__file_list_check(const leat__file_list *list);
 int leat__file_list_parse(leat__file_list *list, const char *name,
                           const char *bytes, size_t size);
 
-/* Adds the times of modification that the regular files of a list have now to a
- * hash of several. */
-uint64_t leat__file_list_modified(uint64_t hash, const leat__file_list *list);
+/* Adds the times of modification that the regular files of a list have now to
+ * `*hash`, of several. */
+int leat__file_list_modified(uint64_t *hash, const leat__file_list *list);
 
 /* Those of all positional arguments, within max_memory. The list is empty after
  * an error. */

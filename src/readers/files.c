@@ -4,6 +4,7 @@
 #include "base/file_version.h"
 #include "base/memory.h"
 #include "pipeline/arguments.h"
+#include "pipeline/opening.h"
 #include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
@@ -42,6 +43,13 @@ static int check_running(const files_reader *files)
     if (!atomic_load_explicit(&files->cancelled, memory_order_relaxed))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "files: reading was cancelled");
+}
+
+/* Before a file is looked up, in an opening or later. */
+static int check_looking(const files_reader *files)
+{
+    int status = check_running(files);
+    return status ? status : leat__opening_check("files");
 }
 
 /* Views of the list. */
@@ -117,13 +125,16 @@ static int files_seek(leat_reader *reader, leat_position position,
  * by a reader over this one, such as interleave, which has no identity of its
  * own. Made when it is first asked for, since it looks at each file.
  */
-static void set_identity(files_reader *files)
+static int set_identity(files_reader *files)
 {
     uint64_t hash = 0xcbf29ce484222325u, modified = 0;
     struct stat found;
     if (files->identity[1] != 0)
-        return;
+        return LEAT_OK;
     for (int i = 0; i < files->list.n; i++) {
+        int status = check_looking(files);
+        if (status)
+            return status;
         const char *path = files->list.path[i];
         const char *slash = strrchr(path, '/');
         /* Each name with a slash, so that they do not run together. */
@@ -137,29 +148,35 @@ static void set_identity(files_reader *files)
     }
     files->identity[1] = hash;
     atomic_store(&files->modified, modified);
+    return LEAT_OK;
 }
 
 static int files_save(leat_reader *reader, leat_token *token)
 {
     files_reader *files = (files_reader *)reader;
-    set_identity(files);
-    return leat_token_put(token, files->identity, sizeof(files->identity));
+    int status = set_identity(files);
+    return status ? status
+                  : leat_token_put(token, files->identity,
+                                   sizeof(files->identity));
 }
 
 static int files_revision(leat_reader *reader, leat_token *token)
 {
     files_reader *files = (files_reader *)reader;
-    set_identity(files);
+    int status = set_identity(files);
     uint64_t modified = atomic_load(&files->modified);
-    return leat_token_put(token, &modified, sizeof(modified));
+    return status ? status : leat_token_put(token, &modified, sizeof(modified));
 }
 
 static int files_check(leat_reader *reader)
 {
     files_reader *files = (files_reader *)reader;
-    uint64_t modified = atomic_load(&files->modified);
-    if (modified == 0 || leat__file_list_modified(0, &files->list) == modified)
+    uint64_t modified = atomic_load(&files->modified), now = 0;
+    if (modified == 0)
         return LEAT_OK;
+    int status = leat__file_list_modified(&now, &files->list);
+    if (status || now == modified)
+        return status;
     return leat_error(LEAT_EIO,
                       "files: one of %d was written or removed since they were "
                       "opened; open them again",
@@ -171,9 +188,10 @@ static int files_restore(leat_reader *reader, leat_token *token)
     files_reader *files = (files_reader *)reader;
     uint64_t identity[2];
     int status = leat_token_get(token, identity, sizeof(identity));
+    if (!status)
+        status = set_identity(files);
     if (status)
         return status;
-    set_identity(files);
     if (memcmp(identity, files->identity, sizeof(identity)) != 0)
         return leat_error(LEAT_EINVAL,
                           "files: %d files, and the token is of %llu or of "

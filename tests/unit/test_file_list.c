@@ -1,17 +1,48 @@
 #include "base/memory.h"
+#include "pipeline/opening.h"
 #include "readers/file_list.h"
 #include "support/nobody.h"
 #include "support/suite.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <glob.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* These are put in front of libc's by the linker. */
+struct dirent *__real_readdir(DIR *opened);
+struct dirent *__wrap_readdir(DIR *opened);
+int __real_stat(const char *path, struct stat *about);
+int __wrap_stat(const char *path, struct stat *about);
+
+static atomic_bool is_cancelled;
+static int calls, last_call; /* of the two; the last one cancels */
+
+static void count_call(void)
+{
+    if (++calls == last_call)
+        atomic_store(&is_cancelled, true);
+}
+
+struct dirent *__wrap_readdir(DIR *opened)
+{
+    count_call();
+    return __real_readdir(opened);
+}
+
+int __wrap_stat(const char *path, struct stat *about)
+{
+    count_call();
+    return __real_stat(path, about);
+}
 
 static char folder[] = "/tmp/leat-list-XXXXXX";
 static leat__file_list list;
@@ -320,6 +351,83 @@ START_TEST(a_path_that_is_too_long_is_refused)
 }
 END_TEST
 
+static pthread_mutex_t opening_lock = PTHREAD_MUTEX_INITIALIZER;
+static leat__opening opening = {.lock = &opening_lock,
+                                .cancelled = &is_cancelled};
+
+/* From here on the call of this number is the last. */
+static void cancel_at(int call)
+{
+    calls = 0;
+    last_call = call;
+    atomic_store(&is_cancelled, call == 0);
+    (void)leat__opening_begin(&opening);
+}
+
+static void check_cancelled(int status, const char *line)
+{
+    leat__opening_end(NULL);
+    ck_assert_int_eq(status, LEAT_ECANCELLED);
+    ck_assert_str_eq(leat_last_error(), line);
+    ck_assert_int_eq(calls, last_call);
+}
+
+/* 9 folders, each with a file; those that match nothing count, too. */
+static void make_nine(void)
+{
+    for (int i = 0; i < 9; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%d", i);
+        ck_assert_int_eq(mkdir(name, 0755), 0);
+        snprintf(name, sizeof(name), "%d/x", i);
+        write_file(name, "");
+    }
+}
+
+START_TEST(a_search_ends_once_its_opening_is_cancelled)
+{
+    make_nine();
+    for (int i = 1; i <= 9; i++) {
+        cancel_at(i);
+        check_cancelled(leat__file_list_add(&list, "*.rec"),
+                        "*.rec: reading was cancelled");
+        cancel_at(i);
+        check_cancelled(leat__file_list_add(&list, "*/./*"),
+                        "*/./*: reading was cancelled");
+    }
+    cancel_at(0);
+    check_cancelled(leat__file_list_parse(&list, "a list", "x\ny\n", 4),
+                    "a list: reading was cancelled");
+    ck_assert_int_eq(leat__file_list_add(&list, "*/x"), LEAT_OK);
+}
+END_TEST
+
+START_TEST(a_look_at_what_was_listed_ends_as_well)
+{
+    uint64_t hash = 0;
+    make_nine();
+    ck_assert_int_eq(leat__file_list_add(&list, "*/[x]"), LEAT_OK);
+    for (int i = 1; i <= 9; i++) {
+        char line[64];
+        cancel_at(i);
+        check_cancelled(leat__file_list_check(&list),
+                        "*/[x]: reading was cancelled");
+        cancel_at(i - 1);
+        snprintf(line, sizeof(line), "%d/x: reading was cancelled", i - 1);
+        check_cancelled(leat__file_list_modified(&hash, &list), line);
+    }
+    /* The folders are looked at up to one that was replaced, and the pattern
+       is searched for anew. */
+    leat__file_list_close(&list);
+    ck_assert_int_eq(leat__file_list_add(&list, "0/[x]"), LEAT_OK);
+    ck_assert_int_eq(rename("0", "old"), 0);
+    ck_assert_int_eq(rename("1", "0"), 0);
+    cancel_at(2);
+    check_cancelled(leat__file_list_check(&list),
+                    "0/[x]: reading was cancelled");
+}
+END_TEST
+
 START_TEST(each_allocation_may_fail)
 {
     int status = LEAT_ENOMEM;
@@ -361,6 +469,8 @@ int main(void)
     tcase_add_test(tests, a_folder_with_the_same_files_is_as_good);
     tcase_add_test(tests, matches_are_those_of_glob);
     tcase_add_test(tests, a_path_that_is_too_long_is_refused);
+    tcase_add_test(tests, a_search_ends_once_its_opening_is_cancelled);
+    tcase_add_test(tests, a_look_at_what_was_listed_ends_as_well);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

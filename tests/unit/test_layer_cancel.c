@@ -11,16 +11,21 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SECONDS = 60, ROUNDS = 200 };
 
 __attribute__((weak)) void __tsan_init(void);
 
-/* This is put in front of libc's by the linker. */
+/* These are put in front of libc's by the linker. */
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __real_stat(const char *path, struct stat *about);
+int __wrap_stat(const char *path, struct stat *about);
 
 /* A thread that is held before its next lock until it may go on. */
 static _Thread_local int is_held;
@@ -34,6 +39,23 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
         sem_wait(&may_lock);
     }
     return __real_pthread_mutex_lock(lock);
+}
+
+/* A layer that is cancelled at the last of so many look-ups of files. */
+static struct {
+    leat_data_layer *layer;
+    char folder[32];
+    char start[40]; /* of the files' paths */
+    int n;
+    int last;
+} looks;
+
+int __wrap_stat(const char *path, struct stat *about)
+{
+    if (looks.layer && strstr(path, looks.start) == path &&
+        ++looks.n == looks.last)
+        leat_data_layer_cancel(looks.layer);
+    return __real_stat(path, about);
 }
 
 static leat_data_layer_options options;
@@ -373,6 +395,84 @@ START_TEST(a_thread_that_is_cancelled_in_setup_leaves_no_lock)
 }
 END_TEST
 
+enum { FILES = 5 };
+
+/* Files of a line, f0 and on, and a list of their paths. */
+static void make_files(void)
+{
+    char name[64];
+    strcpy(looks.folder, "/tmp/leat-looks-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(looks.folder));
+    snprintf(looks.start, sizeof(looks.start), "%s/f", looks.folder);
+    snprintf(name, sizeof(name), "%s/list", looks.folder);
+    FILE *list = fopen(name, "w");
+    ck_assert_ptr_nonnull(list);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "%s/f%d", looks.folder, i);
+        FILE *file = fopen(name, "w");
+        ck_assert_ptr_nonnull(file);
+        fputs("line\n", file);
+        fclose(file);
+        fprintf(list, "%s\n", name);
+    }
+    fclose(list);
+}
+
+static void remove_files(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", looks.folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void check_cancelled_at(const leat_pipeline *pipeline, int look)
+{
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    looks.layer = layer;
+    looks.n = 0;
+    looks.last = look;
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_ECANCELLED);
+    ck_assert_msg(strstr(leat_last_error(), "cancelled"), "%s",
+                  leat_last_error());
+    ck_assert_int_eq(looks.n, look);
+    looks.layer = NULL;
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+}
+
+/* `%1$s` is the folder. So many look-ups are before the end of opening, or, of
+   files, before the last one: only after that are the tops refused. */
+static const struct {
+    const char *text;
+    int looks;
+} looked_up[] = {
+    {"text:@%1$s/list,compression=GZIP", 1 + FILES},
+    {"text:@%1$s/list", 2 * FILES},
+    {"text:%1$s/f*", 2 * FILES},
+    {"idx:@%1$s/list,@%1$s/list", FILES},
+    {"files:@%1$s/list", FILES - 1},
+    {"files:%1$s/list | interleave:(text:@{},compression=GZIP)", 1 + FILES},
+};
+enum { LOOKED_UP = sizeof(looked_up) / sizeof(looked_up[0]) };
+
+START_TEST(setup_looks_up_no_file_after_a_cancel)
+{
+    char text[256];
+    leat_pipeline *pipeline;
+    make_files();
+    snprintf(text, sizeof(text), looked_up[_i].text, looks.folder);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    for (int look = 1; look <= looked_up[_i].looks; look++)
+        check_cancelled_at(pipeline, look);
+    leat_pipeline_unref(pipeline);
+    remove_files();
+}
+END_TEST
+
 /* A layer's whole life; the first status that is not what it should be. */
 static int live(cancelled_call *self)
 {
@@ -448,6 +548,8 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_thread_that_is_cancelled_in_a_forward_leaves_no_lock, 0, 4);
     tcase_add_test(tcase, a_thread_that_is_cancelled_in_setup_leaves_no_lock);
+    tcase_add_loop_test(tcase, setup_looks_up_no_file_after_a_cancel, 0,
+                        LOOKED_UP);
     tcase_add_test(tcase, no_call_of_a_layer_is_a_cancellation_point);
     return suite_run(suite);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,6 +186,64 @@ START_TEST(the_least_stack_is_enough_for_encoded_images_and_bad_ones)
 }
 END_TEST
 
+/* Patterns of a file with a record of the fixture's size, in a folder: with a
+   part "./", or in so many folders with the part "[d]/". */
+static leat_pipeline *pattern_pipeline(char folder[], const char *part, int n)
+{
+    static const leat_fixed_field fields[] = {
+        {.name = "data",
+         .dtype = LEAT_UINT8,
+         .ndim = 3,
+         .shape = {LAYER_FIXTURE_CHANNELS, LAYER_FIXTURE_HEIGHT,
+                   LAYER_FIXTURE_WIDTH}},
+        {.name = "label", .dtype = LEAT_UINT8, .offset = LAYER_FIXTURE_PIXELS}};
+    const leat_fixed_options fixed = {
+        .size = sizeof(fixed), .fields = fields, .nfields = 2};
+    char path[PATH_MAX];
+    char pattern[PATH_MAX];
+    leat_pipeline *pipeline;
+    const char *const text[] = {pattern};
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    size_t at = (size_t)snprintf(path, sizeof(path), "%s/", folder);
+    size_t end = (size_t)snprintf(pattern, sizeof(pattern), "%s/", folder);
+    for (int i = 0; i < n; i++) {
+        end +=
+            (size_t)snprintf(pattern + end, sizeof(pattern) - end, "%s", part);
+        if (part[0] != '[')
+            continue;
+        at += (size_t)snprintf(path + at, sizeof(path) - at, "d/");
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+    }
+    snprintf(path + at, sizeof(path) - at, "f");
+    snprintf(pattern + end, sizeof(pattern) - end, "[f]");
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(image, LAYER_FIXTURE_PIXELS + 1, 1, file), 1);
+    fclose(file);
+    ck_assert_int_eq(leat_pipeline_fixed(&pipeline, text, 1, &fixed, NULL),
+                     LEAT_OK);
+    return pipeline;
+}
+
+START_TEST(the_least_stack_is_enough_for_a_pattern_of_many_parts)
+{
+    static const struct {
+        const char *part;
+        int n;
+    } patterns[] = {{"./", 2000}, {"[d]/", 400}};
+    if (__asan_init || __tsan_init)
+        return;
+    char folder[] = "/tmp/leat-stack-XXXXXX";
+    char command[64];
+    leat_pipeline *pipeline =
+        pattern_pipeline(folder, patterns[_i].part, patterns[_i].n);
+    check_lives(pipeline, 2);
+    leat_pipeline_unref(pipeline);
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 /* Chains of 61 readers, which call each other, and one that transforms. */
 static leat_pipeline *chain_pipeline(int which)
 {
@@ -351,6 +410,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(
         tcase, the_least_stack_is_enough_for_encoded_images_and_bad_ones, 0,
         IMAGES);
+    tcase_add_loop_test(
+        tcase, the_least_stack_is_enough_for_a_pattern_of_many_parts, 0, 2);
     tcase_add_loop_test(tcase, what_a_chain_needs_is_enough, 0, 4);
     tcase_add_test(tcase, less_than_a_chain_needs_is_refused);
     tcase_add_loop_test(tcase, a_smaller_stack_is_refused_with_what_is_needed,

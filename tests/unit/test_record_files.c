@@ -1,5 +1,6 @@
 /* Several files of records as one sequence: they are opened as they are named.
  */
+#include "pipeline/opening.h"
 #include "readers/record/record_files.h"
 #include "support/record_fixture.h"
 #include "support/suite.h"
@@ -14,6 +15,7 @@ static char *path[FILES];
 static const leat__file_list list = {.n = FILES, .path = path};
 static void (*meanwhile)(const char *); /* done to `victim` between openings */
 static int victim;
+static int begun; /* files */
 
 static int begin_file(leat__record_format *format,
                       const leat__record_window *window, uint64_t size,
@@ -22,6 +24,7 @@ static int begin_file(leat__record_format *format,
     (void)format;
     (void)window;
     (void)size;
+    begun++;
     if (out->number == 1 && meanwhile)
         meanwhile(path[victim]);
     return LEAT_OK;
@@ -90,6 +93,27 @@ START_TEST(files_replaced_while_they_are_opened_are_refused)
 }
 END_TEST
 
+static atomic_bool is_cancelled;
+
+static void cancel(const char *name)
+{
+    (void)name;
+    atomic_store(&is_cancelled, true);
+}
+
+START_TEST(no_more_files_are_opened_after_a_cancel)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    leat__opening opening = {.lock = &lock, .cancelled = &is_cancelled};
+    leat__opening *outer = leat__opening_begin(&opening);
+    meanwhile = cancel;
+    ck_assert_int_eq(leat__record_files_open(&files, &list, &format, NULL),
+                     LEAT_ECANCELLED);
+    leat__opening_end(outer);
+    ck_assert_int_eq(begun, 2);
+}
+END_TEST
+
 START_TEST(a_file_that_is_replaced_later_is_what_it_was)
 {
     ck_assert_int_eq(leat__record_files_open(&files, &list, &format, NULL),
@@ -133,6 +157,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, files_replaced_while_they_are_opened_are_refused,
                         0, 4);
+    tcase_add_test(tcase, no_more_files_are_opened_after_a_cancel);
     tcase_add_test(tcase, a_file_that_is_replaced_later_is_what_it_was);
     tcase_add_loop_test(tcase, a_walk_ends_soon_after_it_is_cancelled, 0, 2);
     return suite_run(suite);

@@ -142,6 +142,7 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           int images, uint64_t *revision)
 {
     const char *files = leat_args_get(open->args, "labels");
+    uint64_t now = 0;
     if (!files)
         return LEAT_OK;
     labels->most = (open->max_memory > 0 ? open->max_memory / 4 : LABELS_MAX) /
@@ -155,12 +156,16 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           "%d files of labels for %d of images: expected one "
                           "for each",
                           labels->files.n, images);
-    *revision = leat__file_list_modified(0, &labels->files);
-    status = load(
-        labels, (leat__compression)leat_args_number(open->args, "compression"));
+    *revision = 0;
+    status = leat__file_list_modified(revision, &labels->files);
+    if (!status)
+        status = load(labels, (leat__compression)leat_args_number(
+                                  open->args, "compression"));
     if (!status)
         status = leat__file_list_check(&labels->files);
-    if (!status && leat__file_list_modified(0, &labels->files) != *revision)
+    if (!status)
+        status = leat__file_list_modified(&now, &labels->files);
+    if (!status && now != *revision)
         status = leat_error(LEAT_EIO,
                             "%s: written or replaced while the labels were "
                             "read; open them again",

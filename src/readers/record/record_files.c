@@ -1,6 +1,7 @@
 #include "readers/record/record_files.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "pipeline/opening.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -64,13 +65,17 @@ static bool has_name(const leat__record_source *source, struct stat *found)
 static int check_names(const leat__record_files *files)
 {
     struct stat found;
-    for (int i = 0; i < files->n && files->n > 1; i++)
-        if (!has_name(&files->source[i], &found))
-            return leat_error(LEAT_EIO,
-                              "%s: removed or replaced while it was opened "
-                              "with others; open them again",
-                              files->source[i].map.name);
-    return LEAT_OK;
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < files->n && files->n > 1; i++) {
+        const char *name = files->source[i].map.name;
+        status = leat__opening_check(name);
+        if (!status && !has_name(&files->source[i], &found))
+            status = leat_error(LEAT_EIO,
+                                "%s: removed or replaced while it was opened "
+                                "with others; open them again",
+                                name);
+    }
+    return status;
 }
 
 int leat__record_files_open(leat__record_files *out,
@@ -93,7 +98,9 @@ int leat__record_files_open(leat__record_files *out,
         leat__record_source *source = &files.source[files.n];
         source->file.number = files.n;
         source->cancelled = cancelled;
-        int status = open_file(source, list->path[files.n],
+        int status = leat__opening_check(list->path[files.n]);
+        if (!status)
+            status = open_file(source, list->path[files.n],
                                n <= DESCRIPTORS_MAX, format);
         if (status) {
             leat__record_files_close(&files);

@@ -115,9 +115,10 @@ static leat__file_version version_of(const struct stat *about)
 int leat__byte_source_check(const char *path, leat__file_version *out)
 {
     struct stat about;
+    int status = leat__opening_check(path);
     *out = no_version;
-    if (is_standard_input(path))
-        return LEAT_OK;
+    if (status || is_standard_input(path))
+        return status;
     if (stat(path, &about) || access(path, R_OK))
         return leat__error_system(errno, "%s", path);
     *out = version_of(&about);

@@ -65,7 +65,8 @@ int leat__byte_source_check_running(const leat__byte_source *source);
 /*
  * Checks that a path can be read later, without opening a pipe. *out: of a
  * regular file, which may be read from its beginning again; the size of any
- * other is -1. Errors: LEAT_EIO, for a directory or socket as well.
+ * other is -1. Errors: LEAT_EIO, for a directory or socket as well;
+ * LEAT_ECANCELLED once this thread's opening is.
  */
 int leat__byte_source_check(const char *path, leat__file_version *out);
 
