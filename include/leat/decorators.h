@@ -437,6 +437,17 @@ LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);
 
 /**
+ * Removes every PATH.partial of this process, and makes no cache from now on:
+ * for a program that ends, as by a signal, while a thread is in a call that no
+ * cancel ends soon, such as an opening or a sync of the disk. A cache that is
+ * being made is not completed, and the log says so; opening a reader that would
+ * make one is LEAT_ECANCELLED. Permanent; a cache that is there is read on. May
+ * block as the storage does. Not for a signal handler. Thread safety: any
+ * thread, at any time.
+ */
+LEAT_API void leat_caches_abandon(void);
+
+/**
  * `drop_behind`: every mapped file below it drops the pages that were read in
  * order from memory, as its own drop_behind=1 does; one that has drop_behind=0
  * does not. It passes samples on as they are. Random access drops nothing.

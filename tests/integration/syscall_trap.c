@@ -6,7 +6,8 @@
  * before), term:N (SIGTERM comes before the call, which is then made), twice:N
  * (SIGINT comes before the call, and again before the next one, more than half
  * a second later), or fail:N:ERRNO (the call fails, as do all later writes if
- * ERRNO is ENOSPC).
+ * ERRNO is ENOSPC). sync:N is of fsync alone: the Nth makes the file `syncing`
+ * and never returns, as that of a disk that hangs.
  * SYSCALL_TRAP_PLAIN: renameat2 knows no flags. SYSCALL_TRAP_PAGE: the bytes of
  * a page that the system claims to have.
  */
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -32,7 +34,7 @@ static atomic_long calls;
 static int is_trapped(int *code, int *tears)
 {
     const char *trap = getenv("SYSCALL_TRAP");
-    if (!trap)
+    if (!trap || !strncmp(trap, "sync:", 5))
         return 0;
     char what[8];
     long at = 0;
@@ -201,6 +203,14 @@ ssize_t writev(int fd, const struct iovec *pieces, int n)
 
 int fsync(int fd)
 {
+    static atomic_long syncs;
+    const char *trap = getenv("SYSCALL_TRAP");
+    if (trap && !strncmp(trap, "sync:", 5) &&
+        atomic_fetch_add(&syncs, 1) + 1 == strtol(trap + 5, NULL, 10)) {
+        syscall(SYS_mknodat, AT_FDCWD, "syncing", S_IFREG | 0600, 0);
+        for (;;)
+            pause();
+    }
     TRAP();
     return (int)syscall(SYS_fsync, fd);
 }

@@ -233,17 +233,22 @@ commands=("cat '$begun'" "info '$begun'" "dump --reader '$begun' --batch 4 --out
     "bench limit --reader '$begun' --batch 4 --seconds 100 --workers 1" \
     "bench limit --reader '$unending' --batch 4 --workers 1" \
     "bench reader --reader '$unending' --workers 1")
+preload=()
+ready=kept.partial/data
 stop() {
     local signal=$1 command=$2 pid
-    eval "</dev/null >out 2>err setsid env --default-signal=INT '$leat' $command &"
+    eval "</dev/null >out 2>err setsid env --default-signal=INT ${preload[*]} '$leat' $command &"
     pid=$!
-    until [ -e kept.partial/data ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    until [ -e $ready ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
     check "leat $command is under way: $(cat err)" kill "-$signal" $pid
     { timeout 60 tail --pid=$pid -f /dev/null || kill -KILL $pid; } 2>/dev/null
     wait $pid 2>/dev/null
     check "leat $command: status $? after $signal" test $? -gt 128
     check "leat $command leaves nothing after $signal" test ! -e kept.partial
-    rm -rf kept*
+    check "leat $command prints nothing else: $(cat err)" \
+        test -z "$(grep -v '^leat: interrupted (Terminated)$' err)"
+    check 'a cache has its name once it is whole' test ! -e kept -o -e kept/index
+    rm -rf kept* syncing
 }
 for signal in INT TERM HUP; do
     stop $signal "${commands[0]}"
@@ -256,11 +261,24 @@ mkfifo blocked
 sleep 1000 >blocked &
 writer=$!
 stop TERM "cat '($begun) (text:-) | zip' <blocked"
+# Or its opening does, which no cancel reaches.
+for command in cat info; do
+    stop INT "$command '($begun) (text:- | interleave:(text:{})) | zip' <blocked"
+done
 kill $writer
 exec 7<>blocked
 stop TERM "cat '$begun' >&7"
 exec 7>&-
 rm blocked
+# The disk hangs as the cache is completed: in the sync of data, of index, of the
+# directory, or, once the cache has its name, of that one's.
+ready=syncing
+for sync in 1 2 3 4; do
+    preload=("LD_PRELOAD='$LEAT_SYSCALL_TRAP'" "SYSCALL_TRAP=sync:$sync")
+    for command in cat info; do
+        stop INT "$command 'range:3 | cache:dir=kept'"
+    done
+done
 # A reader of the output that goes is no error, and has no message.
 "$leat" cat "$begun" 2>err | head -n 1 >out
 check "the status of a command whose output ended" test "${PIPESTATUS[0]}" -eq 141

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,12 +225,15 @@ END_TEST
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 
-static int no_sync;      /* why directories cannot be synced; 0: they can */
-static int kill_at_sync; /* the call that ends the process; 0: none */
+static int no_sync;         /* why directories cannot be synced; 0: they can */
+static int kill_at_sync;    /* the call that ends the process; 0: none */
+static int abandon_at_sync; /* the call during which all is abandoned */
 
 int __wrap_fsync(int fd)
 {
     struct stat about;
+    if (abandon_at_sync && --abandon_at_sync == 0)
+        leat_caches_abandon();
     if (kill_at_sync && --kill_at_sync == 0)
         raise(SIGKILL);
     if (!no_sync || fstat(fd, &about) || !S_ISDIR(about.st_mode))
@@ -284,6 +289,100 @@ static void kill_writer_at_sync(int sync)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
+
+/* While a thread is in a sync, which may take long. */
+START_TEST(a_cache_that_is_abandoned_at_its_end_is_not_made)
+{
+    leat_reader *other = NULL;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    abandon_at_sync = _i;
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    ck_assert_int_eq(abandon_at_sync, 0);
+    ck_assert(!cache_is_there(".partial"));
+    ck_assert_int_eq(cache_is_there("/index"), _i == SYNCS);
+    ck_assert_int_eq(strstr(cache_log, "the program ends") != NULL, _i < SYNCS);
+    cache_expect_epoch(reader, 1, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(CACHE_SAMPLES), &other),
+                     _i < SYNCS ? LEAT_ECANCELLED : LEAT_OK);
+    leat_reader_close(other);
+    ck_assert(!cache_is_there(".partial"));
+}
+END_TEST
+
+enum { MAKERS = 3, MOMENTS = 20 };
+static atomic_int caches_begun;
+
+static void name_cache(char *out, size_t size, int maker)
+{
+    snprintf(out, size, "%s%d", cache_path, maker);
+}
+
+static void remove_cache(const char *path)
+{
+    static const char *const names[] = {"/data", "/index", ""};
+    char name[160];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s%s", path, names[i]);
+        (void)remove(name);
+    }
+}
+
+/* Makes a cache again and again, until there are to be none. */
+static void *make_caches(void *number)
+{
+    char path[128], text[192];
+    int status = LEAT_OK;
+    leat_pipeline *pipeline;
+    leat_sample own;
+    leat_sample_init(&own);
+    name_cache(path, sizeof(path), *(const int *)number);
+    snprintf(text, sizeof(text), "range:3 | cache:dir=%s", path);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    while (status != LEAT_ECANCELLED) {
+        leat_reader *reader = NULL;
+        status = leat_pipeline_open(pipeline, &reader);
+        ck_assert_msg(!status || status == LEAT_ECANCELLED, "%d: %s", status,
+                      leat_last_error());
+        atomic_fetch_add(&caches_begun, 1);
+        while (reader && !leat_reader_next(reader, &own))
+            ;
+        leat_reader_close(reader);
+        if (!status)
+            remove_cache(path);
+    }
+    leat_pipeline_unref(pipeline);
+    leat_sample_finish(&own);
+    return NULL;
+}
+
+static void expect_no_partial(void)
+{
+    char name[32];
+    for (int i = 0; i < MAKERS; i++) {
+        snprintf(name, sizeof(name), "%d.partial", i);
+        ck_assert_msg(!cache_is_there(name), "%s is there", name);
+    }
+}
+
+START_TEST(threads_that_are_making_caches_leave_none_once_abandoned)
+{
+    pthread_t thread[MAKERS];
+    int number[MAKERS];
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    for (int i = 0; i < MAKERS; i++) {
+        number[i] = i;
+        pthread_create(&thread[i], NULL, make_caches, &number[i]);
+    }
+    while (atomic_load(&caches_begun) < _i)
+        sched_yield();
+    leat_caches_abandon();
+    expect_no_partial();
+    for (int i = 0; i < MAKERS; i++)
+        pthread_join(thread[i], NULL);
+    expect_no_partial();
+}
+END_TEST
 
 static void expect_refused(const char *what)
 {
@@ -479,14 +578,9 @@ START_TEST(writers_that_begin_at_once_are_one)
     for (int i = 0; i < RIVALS; i++)
         pthread_create(&thread[i], NULL, rival, pipeline);
     for (int i = 0; i < ROUNDS; i++) {
-        static const char *const names[] = {"/data", "/index", ""};
-        char name[128];
         pthread_barrier_wait(&round_turns);
         pthread_barrier_wait(&round_turns);
-        for (int k = 0; k < 3; k++) {
-            snprintf(name, sizeof(name), "%s%s", cache_path, names[k]);
-            (void)remove(name);
-        }
+        remove_cache(cache_path);
     }
     for (int i = 0; i < RIVALS; i++)
         pthread_join(thread[i], NULL);
@@ -584,6 +678,11 @@ int main(void)
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
     tcase_add_test(tcase, a_writer_killed_at_its_end_is_followed_by_another);
+    tcase_add_loop_test(tcase, a_cache_that_is_abandoned_at_its_end_is_not_made,
+                        1, SYNCS + 1);
+    tcase_add_loop_test(
+        tcase, threads_that_are_making_caches_leave_none_once_abandoned, 0,
+        MOMENTS);
     tcase_add_test(tcase, so_is_one_killed_at_its_beginning);
     tcase_add_test(tcase, files_of_others_in_its_partial_are_left_alone);
     tcase_add_test(tcase, a_complete_cache_whose_name_ends_in_partial_stays);

@@ -11,7 +11,8 @@
  *
  * Before a file is made, removed or renamed, the names have to lead to what the
  * descriptors hold: the user may have removed the directory, and another writer
- * made it again.
+ * made it again. That and the change are under names_lock, since another thread
+ * may abandon the directory.
  *
  * Descriptors are opened while no other thread forks, as the handler that
  * closes them in a child has to find them noted.
@@ -290,13 +291,21 @@ static void close_one(int *fd)
 void leat__cache_partial_init(leat__cache_partial *partial)
 {
     partial->parent_fd = partial->fd = partial->lock_fd = -1;
+    partial->names_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
+static int check_abandoned_locked(const leat__cache_partial *partial)
 {
-    int status = set_paths(partial, path);
-    if (!status)
-        status = leat__cache_target_check(partial->path);
+    return partial->is_abandoned
+               ? leat_error(LEAT_ECANCELLED,
+                            "%s: the program ends, and makes no cache",
+                            partial->partial)
+               : LEAT_OK;
+}
+
+static int open_locked(leat__cache_partial *partial)
+{
+    int status = check_abandoned_locked(partial);
     if (status)
         return status;
     status = open_directory(partial);
@@ -318,20 +327,34 @@ int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
     return status;
 }
 
-static int check_in_place(const leat__cache_partial *partial)
+int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
 {
-    return is_in_place(partial)
-               ? LEAT_OK
+    int status = set_paths(partial, path);
+    if (!status)
+        status = leat__cache_target_check(partial->path);
+    if (status)
+        return status;
+    pthread_mutex_lock(&partial->names_lock);
+    status = open_locked(partial);
+    pthread_mutex_unlock(&partial->names_lock);
+    return status;
+}
+
+static int check_in_place_locked(const leat__cache_partial *partial)
+{
+    int status = check_abandoned_locked(partial);
+    return status || is_in_place(partial)
+               ? status
                : leat_error(LEAT_EIO,
                             "%s: somebody else has removed or replaced it",
                             partial->partial);
 }
 
-int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
-                               int *fd)
+static int create_locked(leat__cache_partial *partial, const char *name,
+                         int *fd)
 {
     struct stat about;
-    int status = check_in_place(partial);
+    int status = check_in_place_locked(partial);
     if (status)
         return status;
     int code = open_at(fd, partial->fd, name,
@@ -344,6 +367,15 @@ int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
     *(strcmp(name, "data") ? &partial->index : &partial->data) =
         (leat__cache_file){about.st_dev, about.st_ino};
     return LEAT_OK;
+}
+
+int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
+                               int *fd)
+{
+    pthread_mutex_lock(&partial->names_lock);
+    int status = create_locked(partial, name, fd);
+    pthread_mutex_unlock(&partial->names_lock);
+    return status;
 }
 
 /* A file system that cannot sync directories need not; a directory that may be
@@ -382,23 +414,42 @@ static int keep_access(const leat__cache_partial *partial)
     return status;
 }
 
-int leat__cache_partial_complete(const leat__cache_partial *partial)
+static int check_files_locked(const leat__cache_partial *partial)
 {
-    int status = check_in_place(partial);
+    int status = check_in_place_locked(partial);
     if (!status && (!is_there(partial, "data", &partial->data) ||
                     !is_there(partial, "index", &partial->index)))
         status = leat_error(LEAT_EIO,
                             "%s: somebody else has removed or replaced a file "
                             "in it",
                             partial->partial);
-    if (!status)
-        status = keep_access(partial);
-    if (!status)
-        status = sync_directory(partial->fd, partial->partial);
+    return status;
+}
+
+static int rename_directory(leat__cache_partial *partial)
+{
+    pthread_mutex_lock(&partial->names_lock);
+    int status = check_files_locked(partial);
     if (!status && renameat(partial->parent_fd, partial_name_of(partial),
                             partial->parent_fd, name_of(partial)))
         status =
             leat__error_system(errno, "cannot rename %s", partial->partial);
+    pthread_mutex_unlock(&partial->names_lock);
+    return status;
+}
+
+/* The lock is not held during a sync, which may take long. */
+int leat__cache_partial_complete(leat__cache_partial *partial)
+{
+    pthread_mutex_lock(&partial->names_lock);
+    int status = check_files_locked(partial);
+    pthread_mutex_unlock(&partial->names_lock);
+    if (!status)
+        status = keep_access(partial);
+    if (!status)
+        status = sync_directory(partial->fd, partial->partial);
+    if (!status)
+        status = rename_directory(partial);
     if (status)
         return status;
     status = sync_directory(partial->parent_fd, partial->path);
@@ -406,7 +457,7 @@ int leat__cache_partial_complete(const leat__cache_partial *partial)
     return status;
 }
 
-void leat__cache_partial_remove(const leat__cache_partial *partial)
+static void remove_locked(const leat__cache_partial *partial)
 {
     if (!is_in_place(partial))
         return;
@@ -418,6 +469,21 @@ void leat__cache_partial_remove(const leat__cache_partial *partial)
         return;
     remove_lock(partial);
     (void)unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR);
+}
+
+void leat__cache_partial_remove(leat__cache_partial *partial)
+{
+    pthread_mutex_lock(&partial->names_lock);
+    remove_locked(partial);
+    pthread_mutex_unlock(&partial->names_lock);
+}
+
+void leat__cache_partial_abandon(leat__cache_partial *partial)
+{
+    pthread_mutex_lock(&partial->names_lock);
+    partial->is_abandoned = true;
+    remove_locked(partial);
+    pthread_mutex_unlock(&partial->names_lock);
 }
 
 void leat__cache_partial_close(leat__cache_partial *partial)

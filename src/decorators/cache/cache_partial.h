@@ -12,6 +12,7 @@
 
 #include "decorators/cache/cache_format.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -32,7 +33,10 @@ typedef struct leat__cache_partial {
     int fd;
     int lock_fd;  /* holds the lock; -1: nothing here is this writer's */
     bool is_made; /* by this writer, not one that was there */
+    pthread_mutex_t names_lock; /* held while names are made or removed */
+    /* Protected by names_lock. */
     leat__cache_file data, index; /* that it has made */
+    bool is_abandoned;
 } leat__cache_partial;
 
 /* Has no descriptor yet. Cannot fail. */
@@ -44,27 +48,32 @@ void leat__cache_partial_init(leat__cache_partial *partial);
  * Errors: LEAT_ESTATE where another process, or another reader of this one, is
  * making the cache; LEAT_EINVAL for a path that is something else, and for
  * files of others in the directory, also where those may not be renamed;
- * LEAT_EIO: what it has made is gone again.
+ * LEAT_EIO: what it has made is gone again; LEAT_ECANCELLED: abandoned.
  * Close it in any case.
  */
 int leat__cache_partial_open(leat__cache_partial *partial, const char *path);
 
 /* Makes `data` or `index` in it. Errors: LEAT_EIO, also where somebody has
- * removed or replaced the directory or its lock, or made that file. */
+ * removed or replaced the directory or its lock, or made that file;
+ * LEAT_ECANCELLED: abandoned. */
 int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
                                int *fd);
 
 /*
  * Renames the directory to PATH, once all its names are on disk. Errors:
  * LEAT_EIO, also where somebody has removed or replaced the directory or one of
- * its files.
+ * its files; LEAT_ECANCELLED: abandoned.
  */
-int leat__cache_partial_complete(const leat__cache_partial *partial);
+int leat__cache_partial_complete(leat__cache_partial *partial);
 
 /* Removes an unfinished cache, but no file that has taken the place of one of
  * its own. Does nothing without the lock, nor where the directory has been
  * renamed, removed or replaced. */
-void leat__cache_partial_remove(const leat__cache_partial *partial);
+void leat__cache_partial_remove(leat__cache_partial *partial);
+
+/* Removes it likewise, for good: all calls that make names fail from now on.
+ * Any thread, beside all calls but init and close. */
+void leat__cache_partial_abandon(leat__cache_partial *partial);
 
 /* Only closes descriptors: it may run in a forked child. */
 void leat__cache_partial_close(leat__cache_partial *partial);

@@ -6,15 +6,20 @@
  * the files that they keep open in a forked child: it would go on holding the
  * locks of a parent that has died. The list is whole at any moment, as links
  * are set at once, and no fork comes between opening or closing a file and
- * noting that.
+ * noting that. leat_caches_abandon goes through it, too, so a writer's files
+ * are closed under the list's lock. Order of locks: lock, names_lock of the
+ * partial directory; list_lock, names_lock; list_lock, that of forks.
  */
 #include "decorators/cache/cache_writer.h"
+#include "base/cancel.h"
 #include "base/file.h"
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "decorators/cache/cache_directory.h"
 #include "decorators/cache/cache_partial.h"
+
+#include <leat/decorators.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -46,6 +51,7 @@ struct leat__cache_writer {
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(leat__cache_writer *) writers;
+static bool is_ending; /* leat_caches_abandon; protected by list_lock */
 
 static void close_files(leat__cache_writer *writer)
 {
@@ -68,15 +74,19 @@ static void forget_parent(void)
 static void list_writer(leat__cache_writer *writer)
 {
     pthread_mutex_lock(&list_lock);
+    writer->partial.is_abandoned = is_ending;
     atomic_store(&writer->next, atomic_load(&writers));
     atomic_store(&writers, writer);
     pthread_mutex_unlock(&list_lock);
 }
 
-/* One of a parent is in no list. */
-static void unlist_writer(const leat__cache_writer *writer)
+/* Closes its files, and takes it from the list. One of a parent is in none. */
+static void unlist_writer(leat__cache_writer *writer)
 {
     pthread_mutex_lock(&list_lock);
+    leat__fork_hold();
+    close_files(writer);
+    leat__fork_release();
     _Atomic(leat__cache_writer *) *at = &writers;
     while (atomic_load(at) && atomic_load(at) != writer)
         at = &atomic_load(at)->next;
@@ -335,14 +345,24 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
 {
     if (!writer)
         return;
-    /* A forked child has no descriptors, and so removes nothing. */
-    leat__cache_partial_remove(&writer->partial);
-    leat__fork_hold();
-    close_files(writer);
-    leat__fork_release();
+    /* A forked child has no descriptors, and so nothing to remove. */
+    if (!is_parents(writer))
+        leat__cache_partial_remove(&writer->partial);
     unlist_writer(writer);
     leat_token_finish(&writer->identity);
     free_memory(writer);
     pthread_mutex_destroy(&writer->lock);
     leat__free(writer);
+}
+
+void leat_caches_abandon(void)
+{
+    int cancel = leat__cancel_disable();
+    pthread_mutex_lock(&list_lock);
+    is_ending = true;
+    for (leat__cache_writer *at = atomic_load(&writers); at;
+         at = atomic_load(&at->next))
+        leat__cache_partial_abandon(&at->partial);
+    pthread_mutex_unlock(&list_lock);
+    leat__cancel_restore(cancel);
 }

@@ -2,6 +2,7 @@
 
 #include "base/thread.h"
 
+#include <leat/decorators.h>
 #include <leat/ext/reader.h>
 
 #include <errno.h>
@@ -156,14 +157,19 @@ int interrupt_check(void)
     return leat_error(LEAT_ECANCELLED, "interrupted (%s)", strsignal(caught));
 }
 
-/* Kills the command that opens pipelines if it goes on. */
+/* Kills the command that opens pipelines if it goes on. What it has begun to
+ * write goes before that, without messages. */
 static void set_limit(void)
 {
     struct timespec left = {END_SECONDS, 0};
     while (nanosleep(&left, &left))
         ;
-    if (is_opening)
-        die(caught);
+    if (!is_opening)
+        return;
+    if (nothing >= 0)
+        dup2(nothing, STDERR_FILENO);
+    leat_caches_abandon();
+    die(caught);
 }
 
 static void *cancel_watched(void *unused)

@@ -20,7 +20,8 @@ void interrupt_catch(void);
 /*
  * The same for a command that opens pipelines, and before it does so: what
  * these have begun to write is to go (cleanup.h). An opening may wait for a
- * pipe, so a signal that has not ended the command after a second kills it.
+ * pipe, so a signal that has not ended the command after a second kills it,
+ * and removes its unfinished caches first.
  * No message is printed after a signal. interrupt_catch takes the place of this
  * once a command writes files itself. Where no thread can be started, nothing
  * is caught.
