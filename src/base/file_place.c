@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -121,6 +122,17 @@ int leat__file_shares_mount(int at, const char *from, const char *to)
     if (find_place(at, from, &one) || find_place(AT_FDCWD, to, &other))
         return -1;
     return one.device == other.device && one.mount == other.mount;
+}
+
+int leat__file_check_directory(const char *path)
+{
+    char *directory = leat__file_directory(path);
+    if (!directory)
+        return ENOMEM;
+    int code =
+        faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) ? errno : 0;
+    leat__free(directory);
+    return code;
 }
 
 /* As /tmp, where a user's files are replaced by nobody but their owner, the

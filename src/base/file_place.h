@@ -27,6 +27,10 @@ int leat__file_follow_once(char **path);
  */
 int leat__file_shares_mount(int at, const char *from, const char *to);
 
+/* Whether the process can make a file in the directory of `path`: 0, or errno.
+ */
+int leat__file_check_directory(const char *path);
+
 /*
  * Whether what is at `path`, if anything, can be replaced or renamed there:
  * LEAT_EINVAL for a mount point, and for what another user has in a sticky

@@ -99,6 +99,7 @@ int command_import_cifar10(int argc, char **argv)
                        MOST_RECORDS);
     if (cifar10.count)
         cifar10.importer.count = cifar10.batches * cifar10.count;
+    importer_check(&cifar10.importer, path[cifar10.batches]);
     add_arguments(&cifar10);
     int status = importer_run(&cifar10.importer, path[cifar10.batches]);
     record_file_close(&cifar10.batch);

@@ -385,6 +385,7 @@ int command_import_images(int argc, char **argv)
         import.unreadable.list = json_array();
         import.warned.list = json_array();
     }
+    importer_check(&import.importer, path[1]);
     open_list(&import);
     int status = importer_run(&import.importer, path[1]);
     worker_pool_close(import.pool);

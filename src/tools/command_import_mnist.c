@@ -109,6 +109,7 @@ int command_import_mnist(int argc, char **argv)
     };
     char **path = importer_parse(&mnist.importer, &usage, argc, argv);
     interrupt_catch();
+    importer_check(&mnist.importer, path[2]);
     open_files(&mnist, path);
     int status = importer_run(&mnist.importer, path[2]);
     record_file_close(&mnist.labels);

@@ -302,6 +302,7 @@ int command_import_pipeline(int argc, char **argv)
     char **path = importer_parse(&import.importer, &usage, argc, argv);
     leat_sample_init(&import.sample);
     interrupt_catch_opening();
+    importer_check(&import.importer, path[1]);
     open_pipeline(&import, path[0]);
     interrupt_catch();
     int status = importer_run(&import.importer, path[1]);

@@ -25,14 +25,17 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_place.h"
+#include "base/memory.h"
 #include "tools/database/replaced_lock.h"
 #include "tools/database/staged_access.h"
+#include "tools/database/staged_contents.h"
 #include "tools/database/target.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,44 +95,11 @@ static int sync_directory(int at, const char *name, const char *path)
     return status;
 }
 
-static int is_foreign(const struct dirent *entry)
-{
-    const char *name = entry->d_name;
-    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-           strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0;
-}
-
 static int is_foreign_here(const struct dirent *entry)
 {
-    return is_foreign(entry) && strcmp(entry->d_name, "journal") != 0 &&
+    return staged_contents_is_foreign(entry) &&
+           strcmp(entry->d_name, "journal") != 0 &&
            strcmp(entry->d_name, "database") != 0;
-}
-
-enum contents { MISSING, OWN, FOREIGN };
-
-/* Whether a directory holds other names than leat's. A link is foreign. Any
-   failure is an error, as much is removed because something else is missing. */
-static int look_into(int at, const char *name, const char *path,
-                     int (*filter)(const struct dirent *entry),
-                     enum contents *out)
-{
-    struct stat found;
-    struct dirent **foreign = NULL;
-    *out = MISSING;
-    if (fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? LEAT_OK
-                               : leat__error_system(errno, "%s", path);
-    *out = FOREIGN;
-    if (!S_ISDIR(found.st_mode))
-        return LEAT_OK;
-    int n = scandirat(at, name, &foreign, filter, NULL);
-    if (n < 0 && errno != ENOENT)
-        return leat__error_system(errno, "%s", path);
-    *out = n < 0 ? MISSING : n ? FOREIGN : OWN;
-    while (n > 0)
-        free(foreign[--n]);
-    free(foreign);
-    return LEAT_OK;
 }
 
 /* *out is owned by the caller, and unchanged where there is no journal. */
@@ -216,71 +186,40 @@ static int refuse_other(const struct staging *staging, const char *found)
         (int)strcspn(now + line, "\n"), now + line);
 }
 
-/* What is moved there comes from the staging directory, and what gives way has
-   to be a database's; both are known before the work is done. */
-static int check_replaced(const struct staging *staging)
-{
-    int shares = leat__file_shares_mount(staging->fd, "", staging->target);
-    if (shares < 0)
-        return leat__error_system(errno, "%s", staging->target);
-    if (shares)
-        return replaced_lock_check(staging->target);
-    return leat_error(
-        LEAT_EINVAL,
-        "%s: is a mount point, to which no database can be moved; "
-        "give a name inside it",
-        staging->target);
-}
-
-static int check_target(const struct staging *staging)
-{
-    enum contents found;
-    int status = leat__file_check_place(staging->path);
-    if (!status)
-        status = look_into(AT_FDCWD, staging->target, staging->target,
-                           is_foreign, &found);
-    if (!status && found == OWN && staging->replace)
-        return check_replaced(staging);
-    if (status || found == MISSING)
-        return status;
-    return leat_error(LEAT_EINVAL,
-                      found == OWN
-                          ? "%s: exists already; --force would replace it"
-                          : "%s: exists and is no database directory; choose "
-                            "another name",
-                      staging->target);
-}
-
 /* Nothing that leat did not write is removed, nor the target of a link. */
 static int check_entries(const struct staging *staging)
 {
-    enum contents here, inside = OWN;
-    int status =
-        look_into(staging->fd, ".", staging->path, is_foreign_here, &here);
+    enum staged_contents here, inside = STAGED_OWN;
+    int status = staged_contents_find(staging->fd, ".", staging->path,
+                                      is_foreign_here, &here);
     if (!status)
-        status = look_into(staging->fd, "database", staging->path, is_foreign,
-                           &inside);
+        status = staged_contents_find(staging->fd, "database", staging->path,
+                                      staged_contents_is_foreign, &inside);
     errno = ENOENT;
-    if (!status && here == MISSING)
+    if (!status && here == STAGED_MISSING)
         return directory_error(staging);
-    if (status || (here != FOREIGN && inside != FOREIGN))
+    if (status || (here != STAGED_FOREIGN && inside != STAGED_FOREIGN))
         return status;
     return leat_error(LEAT_EINVAL,
                       "%s: holds files that leat did not write; remove it",
                       staging->path);
 }
 
+static int cannot_make(const struct staging *staging, int code)
+{
+    const char *slash = strrchr(staging->target, '/');
+    return leat__error_system(
+        code, "%s: cannot be made in %.*s", staging->target,
+        slash > staging->target ? (int)(slash - staging->target) : 1,
+        slash ? staging->target : ".");
+}
+
 static int lock(struct staging *staging)
 {
     mode_t mode = staged_access_directory(staging->target, staging->data);
     bool made = !mkdir(staging->path, mode);
-    if (!made && errno != EEXIST) {
-        const char *slash = strrchr(staging->target, '/');
-        return leat__error_system(
-            errno, "%s: cannot be made in %.*s", staging->target,
-            slash > staging->target ? (int)(slash - staging->target) : 1,
-            slash ? staging->target : ".");
-    }
+    if (!made && errno != EEXIST)
+        return cannot_make(staging, errno);
     staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
     if (staging->fd >= 0 && !flock(staging->fd, LOCK_EX | LOCK_NB))
         return check_entries(staging);
@@ -362,6 +301,14 @@ static int take_over(struct staging *staging, const char *journal, bool restart)
     return status;
 }
 
+static int check_target(const struct staging *staging, int at, const char *from)
+{
+    int status = leat__file_check_place(staging->path);
+    return status ? status
+                  : staged_contents_check_target(staging->target, at, from,
+                                                 staging->replace);
+}
+
 static int begin(struct staging *staging, bool restart)
 {
     char *found = NULL;
@@ -372,14 +319,15 @@ static int begin(struct staging *staging, bool restart)
     if (!status)
         status = find_state(staging, journal, restart);
     if (!status && staging->state != STAGING_COMPLETE)
-        status = check_target(staging);
+        status = check_target(staging, staging->fd, "");
     if (!status && staging->state != STAGING_COMPLETE)
         status = take_over(staging, journal, restart);
     free(found);
     return status;
 }
 
-int staging_open(struct staging *staging, const struct staging_options *options)
+static int name_paths(struct staging *staging,
+                      const struct staging_options *options)
 {
     *staging =
         (struct staging){.fd = -1, .result = -1, .replace = options->replace};
@@ -393,11 +341,56 @@ int staging_open(struct staging *staging, const struct staging_options *options)
         asprintf(&staging->database, "%s.leat-part/database", target) < 0 ||
         asprintf(&staging->data, "%s/data.mdb", target) < 0 ||
         (arguments && asprintf(&staging->journal, HEADER "%s", arguments) < 0);
-    int status =
-        is_short ? leat_error(LEAT_ENOMEM, "%s: out of memory", options->target)
-                 : begin(staging, options->restart);
+    return is_short
+               ? leat_error(LEAT_ENOMEM, "%s: out of memory", options->target)
+               : LEAT_OK;
+}
+
+int staging_open(struct staging *staging, const struct staging_options *options)
+{
+    int status = name_paths(staging, options);
+    if (!status)
+        status = begin(staging, options->restart);
     if (status)
         staging_close(staging, !staging->owned);
+    return status;
+}
+
+static bool holds(const struct staging *staging, const char *name)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/%s", staging->path, name);
+    return length >= (int)sizeof(path) || !access(path, F_OK);
+}
+
+/* Without the lock: a target that an earlier run may have published is not
+   judged. */
+static int check_early(const struct staging *staging, const char *parent,
+                       bool restart)
+{
+    struct stat found;
+    bool is_there = !lstat(staging->path, &found);
+    int code = is_there          ? 0
+               : errno != ENOENT ? errno
+                                 : leat__file_check_directory(staging->path);
+    if (code)
+        return cannot_make(staging, code);
+    bool is_published = is_there && !restart && holds(staging, "journal") &&
+                        !holds(staging, STAGED_DATA);
+    return is_published ? LEAT_OK : check_target(staging, AT_FDCWD, parent);
+}
+
+int staging_check(const struct staging_options *options)
+{
+    struct staging staging;
+    int status = name_paths(&staging, options);
+    char *parent = status ? NULL : leat__file_directory(staging.path);
+    if (!status)
+        status = parent ? check_early(&staging, parent, options->restart)
+                        : leat_error(LEAT_ENOMEM, "%s: out of memory",
+                                     options->target);
+    leat__free(parent);
+    staging_close(&staging, true);
     return status;
 }
 
@@ -438,16 +431,17 @@ static bool move_directory(const struct staging *staging)
 /* If the target came meanwhile, it is too late to advise --force. */
 static int move_to_target(const struct staging *staging)
 {
-    enum contents found;
-    int status = look_into(AT_FDCWD, staging->target, staging->target,
-                           is_foreign, &found);
-    if (!status && found == OWN && staging->replace)
+    enum staged_contents found;
+    int status =
+        staged_contents_find(AT_FDCWD, staging->target, staging->target,
+                             staged_contents_is_foreign, &found);
+    if (!status && found == STAGED_OWN && staging->replace)
         return move_file(staging);
     if (status)
         return status;
-    if (found == MISSING && move_directory(staging))
+    if (found == STAGED_MISSING && move_directory(staging))
         return LEAT_OK;
-    if (found == MISSING && errno != EEXIST && errno != ENOTEMPTY &&
+    if (found == STAGED_MISSING && errno != EEXIST && errno != ENOTEMPTY &&
         errno != ENOTDIR)
         return leat__error_system(errno, "%s", staging->target);
     return leat_error(

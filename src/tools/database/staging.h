@@ -53,6 +53,12 @@ int staging_open(struct staging *staging,
                  const struct staging_options *options);
 
 /*
+ * Whether staging_open would refuse the target, as far as that is known without
+ * the arguments and the lock. Makes nothing. Errors: as of staging_open.
+ */
+int staging_check(const struct staging_options *options);
+
+/*
  * Replaces the target by the finished database, which is on disk already. Until
  * close, `result`, 0 or more, is saved for the rerun of a killed run. Errors:
  * LEAT_EINVAL when the target changed meanwhile, LEAT_EIO.

@@ -83,18 +83,6 @@ static bool is_same_file(const struct stat *wanted, const char *directory,
            found.st_dev == wanted->st_dev && found.st_ino == wanted->st_ino;
 }
 
-static int check_directory(const char *path)
-{
-    char *directory = leat__file_directory(path);
-    if (!directory)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
-    int status = faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS)
-                     ? leat__error_system(errno, "%s", path)
-                     : LEAT_OK;
-    leat__free(directory);
-    return status;
-}
-
 int target_check(const char *path, const char *source, bool force,
                  target_own *is_own)
 {
@@ -107,13 +95,13 @@ int target_check(const char *path, const char *source, bool force,
     bool is_there = !lstat(path, &found);
     if (!is_there && errno != ENOENT)
         return leat__error_system(errno, "%s", path);
-    int status = check_directory(path);
-    if (status)
-        return status;
+    int code = leat__file_check_directory(path);
+    if (code)
+        return leat__error_system(code, "%s", path);
     /* The command that writes it refuses anything but a file. */
     if (is_there && !S_ISREG(found.st_mode))
         return LEAT_OK;
-    status = leat__file_check_place(path);
+    int status = leat__file_check_place(path);
     if (status)
         return status;
     if (is_of_database(path))

@@ -272,6 +272,14 @@ static void block_late_signals(sigset_t *mask)
     sigorset(mask, mask, &late);
 }
 
+void importer_check(const struct importer *importer, const char *path)
+{
+    const struct staging_options target = {.target = path,
+                                           .replace = importer->force,
+                                           .restart = importer->restart};
+    output_require(staging_check(&target));
+}
+
 int importer_run(struct importer *importer, const char *path)
 {
     struct run run = {.source = importer};

@@ -92,6 +92,12 @@ int importer_key(char out[IMPORTER_KEY], int digits, int64_t number,
                  const char *name);
 
 /*
+ * Before the input is read: ends the tool where no database can be made at
+ * `path`.
+ */
+void importer_check(const struct importer *importer, const char *path);
+
+/*
  * Makes the database at `path`. Until then there is nothing to clean up. Frees
  * the arguments. Returns the tool's exit status, having printed the result on
  * stdout or the error on stderr.

@@ -1,0 +1,33 @@
+/* staged_contents.h: what the directories of an import and of its target hold.
+ */
+#ifndef LEAT_TOOLS_DATABASE_STAGED_CONTENTS_H
+#define LEAT_TOOLS_DATABASE_STAGED_CONTENTS_H
+
+#include <leat/status.h>
+
+#include <dirent.h>
+#include <stdbool.h>
+
+enum staged_contents { STAGED_MISSING, STAGED_OWN, STAGED_FOREIGN };
+
+/* Whether an entry is none of a database's directory; a filter. */
+int staged_contents_is_foreign(const struct dirent *entry);
+
+/*
+ * Whether the directory `name`, seen from `at`, holds entries that `filter`
+ * takes. A link is foreign. Any failure is an error, which names `path`, as
+ * much is removed because something else is missing.
+ */
+int staged_contents_find(int at, const char *name, const char *path,
+                         int (*filter)(const struct dirent *entry),
+                         enum staged_contents *out);
+
+/*
+ * Whether a database that is moved from the directory `from`, seen from `at`,
+ * can get the name `target`, where one that is there gives way with `replace`
+ * alone. Errors: LEAT_EINVAL, LEAT_EIO, LEAT_ENOMEM.
+ */
+int staged_contents_check_target(const char *target, int at, const char *from,
+                                 bool replace);
+
+#endif
