@@ -1,4 +1,7 @@
 /* command_dump.c: `leat dump`, what forward delivers, as .npy files. */
+#include "base/error.h"
+#include "base/file_place.h"
+#include "base/memory.h"
 #include "tools/command.h"
 #include "tools/delivery/dump_writer.h"
 #include "tools/delivery/layer_source.h"
@@ -181,10 +184,40 @@ static int report_text(struct dump *dump)
     return 0;
 }
 
+/* Whether the directory may be one that is made for --out: its name is in that
+   path. */
+static bool may_be_made(const struct dump *dump, const char *directory)
+{
+    const char *slash = strrchr(directory, '/');
+    const char *name = slash ? slash + 1 : directory;
+    return access(dump->out, F_OK) != 0 &&
+           (strspn(name, ".") == strlen(name) || strstr(dump->out, name));
+}
+
+static int check_token_directory(const struct dump *dump)
+{
+    int code = leat__file_check_directory(dump->token);
+    if (!code)
+        return LEAT_OK;
+    char *directory = leat__file_directory(dump->token);
+    bool is_made = code == ENOENT && directory && may_be_made(dump, directory);
+    leat__free(directory);
+    return is_made ? LEAT_OK : leat__error_system(code, "%s", dump->token);
+}
+
+/* Before the layer reads anything. */
+static int check_targets(const struct dump *dump)
+{
+    int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
+    if (!status && dump->token)
+        status = check_token_directory(dump);
+    return status ? status : dump_writer_probe(dump->out, dump->force);
+}
+
 static int write_dump(struct dump *dump)
 {
     interrupt_catch_opening();
-    int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
+    int status = check_targets(dump);
     if (!status)
         status = layer_source_create(&dump->source, &dump->asked);
     if (!status)

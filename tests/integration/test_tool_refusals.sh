@@ -53,12 +53,61 @@ imports 'dangling: exists and is no database directory; choose another name' dan
 imports 'db: exists already; --force would replace it' db
 imports "the database to be made needs a path; this is ''" ''
 
+# dumps TEXT OUT TOKEN OPTION...
+dumps() {
+    refused "$1" dump --reader 'text:- | columns:x=float32' --top x --batch 2 --out "$2" \
+        --token "$3" "${@:4}"
+}
+mkfifo pipe
+: >empty
+mkdir written foreign && printf text >foreign/text.npy
+printf '1\n2\n3\n4\n' >numbers
+"$leat" dump --reader 'text:numbers | columns:x=float32' --top x --batch 2 --out written \
+    --token written.at >out || fail 'cannot dump'
+mkdir locked.dump && cp written/x.npy locked.dump && chmod 555 locked.dump
+# A directory that cannot be made, or takes no dump.
+dumps 'mine/text: Not a directory' mine/text/out new.at
+dumps 'mine/text: Not a directory' mine/text new.at
+dumps 'mine/text: Not a directory' mine/text/ new.at
+dumps 'pipe: Not a directory' pipe new.at
+dumps 'dangling: Not a directory' dangling/ new.at
+dumps 'new/../out: No such file or directory' new/../out new.at
+dumps "${long}1234567: File name too long" "${long}1234567" new.at
+dumps 'mine: holds text; --force would put the dump beside it' mine new.at
+dumps 'written: holds x.npy already; --force would replace the files of that dump' written new.at
+dumps "db: is a database's directory; a dump needs another one" db new.at
+dumps 'foreign: holds text.npy, which leat dump did not write; remove it first' foreign new.at --force
+# A token that cannot be written.
+dumps 'nowhere/at: No such file or directory' new nowhere/at
+dumps 'nowhere/at: No such file or directory' written nowhere/at --force
+dumps 'new.at/: No such file or directory' new new.at/
+dumps 'mine/text/at: Not a directory' new mine/text/at
+dumps 'empty/: Not a directory' new empty/
+dumps 'mine: exists and is not a regular file' new mine
+dumps 'pipe: exists and is not a regular file' new pipe
+dumps "${long}1234567: File name too long" new "${long}1234567"
+# One in a directory that is made for the dump.
+for path in 'below/new below/at' './below/new below/at' 'below/new below/new/at' \
+    "below/new $PWD/below/./at"; do
+    # shellcheck disable=SC2086
+    set -- $path
+    "$leat" dump --reader 'text:numbers | columns:x=float32' --top x --batch 2 --out "$1" \
+        --token "$2" >out 2>err || fail "$path: $(cat err)"
+    [ -s "$2" ] || fail "$2 is not there"
+    rm -r below
+done
+
 # As another user, for root may all.
 [ "$(id -u)" -ne 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 mkdir -m 555 locked
+mkdir -m 777 open
 mkdir -m 700 hidden
 if "${user[@]}" "$leat" --version >/dev/null 2>&1; then
     imports 'locked/out: cannot be made in locked: Permission denied' locked/out
+    dumps 'locked/out: Permission denied' locked/out/more open/at
+    dumps 'locked: Permission denied' locked open/at
+    dumps 'locked.dump: Permission denied' locked.dump open/at --force
+    dumps 'locked/at: Permission denied' new locked/at
     [ "$(id -u)" -ne 0 ] ||
         imports 'hidden/out: cannot be made in hidden: Permission denied' hidden/out
 else
@@ -71,6 +120,17 @@ if [ -n "${LEAT_TEST_UNSHARED-}" ]; then
     mkdir fixed
     mount -t tmpfs -o ro none fixed || fail 'cannot mount'
     imports 'fixed/out: cannot be made in fixed: Read-only file system' fixed/out
+    dumps 'fixed/out: Read-only file system' fixed/out new.at
+    dumps 'fixed: Read-only file system' fixed new.at
+    dumps 'fixed/at: Read-only file system' new fixed/at
+    mount --bind empty empty || fail 'cannot mount empty'
+    dumps 'empty: is a mount point, which nothing can replace; give another name' new empty
+    dumps 'empty: Not a directory' empty new.at
+    umount empty
+    mount --bind written/x.npy written/x.npy || fail 'cannot mount a file'
+    dumps 'written/x.npy: is a mount point, which nothing can replace; give another name' \
+        written new.at --force
+    umount written/x.npy
     mount --bind db db || fail 'cannot mount db'
     imports 'db: is a mount point, to which no database can be moved; give a name inside it' \
         db --force

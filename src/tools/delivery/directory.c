@@ -1,6 +1,7 @@
 #include "tools/delivery/directory.h"
 
 #include "base/error.h"
+#include "base/file_place.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,12 +23,31 @@ static int make_one(const char *path, size_t length, size_t *kept)
     return LEAT_OK;
 }
 
-int directory_make(const char *path, size_t *kept)
+/* Likewise, of one that is to be made later. */
+static int check_one(const char *path, size_t length, size_t *kept)
 {
-    char part[PATH_MAX];
-    size_t at = strspn(path, "/"), was = at, name = at, length = strlen(path);
+    struct stat found;
+    if (!stat(path, &found) && S_ISDIR(found.st_mode)) {
+        *kept = length;
+        return LEAT_OK;
+    }
+    if (!lstat(path, &found))
+        return leat__error_system(ENOTDIR, "%s", path);
+    int code = errno == ENOENT ? leat__file_check_directory(path) : errno;
+    /* The one above it is to be made, too. */
+    return code && code != ENOENT ? leat__error_system(code, "%s", path)
+                                  : LEAT_OK;
+}
+
+/* Visits the directory and those above it, from there on; on failure `part` is
+   the path of the directory of the one that failed. */
+static int walk(char part[PATH_MAX], const char *path, size_t *kept,
+                int (*visit)(const char *path, size_t length, size_t *kept))
+{
+    size_t was = strspn(path, "/"), at = was, name = at, length = strlen(path);
     int status = LEAT_OK;
-    if (length >= sizeof(part))
+    *kept = part[0] = 0;
+    if (length >= PATH_MAX)
         return leat__error_system(ENAMETOOLONG, "%s", path);
     memcpy(part, path, length + 1);
     while (!status && path[at]) {
@@ -39,16 +59,32 @@ int directory_make(const char *path, size_t *kept)
         if (name > was && !strcmp(part + name, ".."))
             status = leat__error_system(ENOENT, "%s", path);
         else if (name == was || strcmp(part + name, ".") != 0)
-            status = make_one(part, next, &was);
+            status = visit(part, next, &was);
         part[at] = path[at];
         at = next;
     }
-    if (!status) {
+    if (status)
+        part[name] = 0; /* the one that failed */
+    *kept = was;
+    return status;
+}
+
+int directory_check(const char *path)
+{
+    char part[PATH_MAX];
+    size_t kept;
+    return walk(part, path, &kept, check_one);
+}
+
+int directory_make(const char *path, size_t *kept)
+{
+    char part[PATH_MAX];
+    size_t was;
+    int status = walk(part, path, &was, make_one);
+    if (status)
+        directory_unmake(part, was);
+    else
         *kept = was;
-        return LEAT_OK;
-    }
-    part[name] = 0; /* the one that failed */
-    directory_unmake(part, was);
     return status;
 }
 

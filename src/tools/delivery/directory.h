@@ -12,6 +12,10 @@
  */
 int directory_make(const char *path, size_t *kept);
 
+/* Whether directory_make would fail, as far as can be seen. Errors: likewise.
+ */
+int directory_check(const char *path);
+
 /* Takes back, from below, those that were made and are empty. */
 void directory_unmake(const char *path, size_t kept);
 

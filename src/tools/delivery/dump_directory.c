@@ -182,6 +182,22 @@ static int check(struct dump_directory *directory, bool force)
     return LEAT_OK;
 }
 
+int dump_directory_probe(const char *path, bool force)
+{
+    struct dump_directory directory = {.path = path, .force = force};
+    int status = directory_check(path);
+    if (status)
+        return status;
+    directory.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory.fd < 0)
+        return errno == ENOENT ? LEAT_OK : system_error(path);
+    status = faccessat(directory.fd, ".", W_OK | X_OK, AT_EACCESS)
+                 ? system_error(path)
+                 : check(&directory, force);
+    close(directory.fd);
+    return status;
+}
+
 int dump_directory_open(struct dump_directory *out, const char *path,
                         bool force)
 {

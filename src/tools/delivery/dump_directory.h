@@ -45,6 +45,13 @@ int dump_directory_open(struct dump_directory *out, const char *path,
                         bool force);
 
 /*
+ * Whether dump_directory_open would refuse the directory, as far as is known
+ * without the lock, or no file can be made in it. Makes nothing. Errors: as of
+ * dump_directory_open.
+ */
+int dump_directory_probe(const char *path, bool force);
+
+/*
  * Whether a file of that path would not be taken for a part of the dump.
  * Errors: LEAT_EINVAL for a .npy in the directory, LEAT_ENOMEM.
  */

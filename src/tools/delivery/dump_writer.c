@@ -60,6 +60,11 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
     return status;
 }
 
+int dump_writer_probe(const char *directory, bool force)
+{
+    return dump_directory_probe(directory, force);
+}
+
 int dump_writer_check(const struct dump_writer *writer, const char *path)
 {
     return dump_directory_check(&writer->directory, path);

@@ -24,6 +24,10 @@ struct dump_writer;
 int dump_writer_open(struct dump_writer **out, const char *directory,
                      bool force);
 
+/* Before there are batches: whether dump_writer_open would refuse the
+   directory, or no file can be made in it. Errors: likewise. */
+int dump_writer_probe(const char *directory, bool force);
+
 /* Whether a file of that path is none of the dump's. Errors: LEAT_EINVAL for a
    .npy in its directory, LEAT_ENOMEM. */
 int dump_writer_check(const struct dump_writer *writer, const char *path);

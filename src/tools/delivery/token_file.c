@@ -5,6 +5,7 @@
 #include "base/file_place.h"
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,7 +36,10 @@ int token_file_check(const char *path)
     int status = leat__file_check_place(path);
     if (status)
         return status;
-    if (lstat(path, &found) || (S_ISREG(found.st_mode) && found.st_size == 0))
+    if (lstat(path, &found))
+        return errno == ENOENT ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
+    if (S_ISREG(found.st_mode) && found.st_size == 0)
         return LEAT_OK;
     if (!S_ISREG(found.st_mode))
         return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
