@@ -336,6 +336,24 @@ exec 7>&-
 wait $pid
 check "an empty file of another program stays: $(cat err)" test -e taken
 rm input taken
+# One that its own maker may not read is removed as well. As another user, for root may all.
+user=()
+[ "$(id -u)" -ne 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+chmod 755 .
+mkdir -m 777 unread
+if "${user[@]}" "$leat" --version >out 2>&1; then
+    for mask in 444 222 666; do
+        (cd unread && umask $mask &&
+            "${user[@]}" timeout 20 "$leat" dump --reader 'text:../lines | columns:x=float32' \
+                --top x --batch 4 --batches 9 --out ../unread --force --on-error ZERO \
+                --bad-record-file list --token list) >out 2>err </dev/null
+        check "a dump whose token is its list, umask $mask" grep -q 'is the list of bad records' err
+        check "an empty list is removed, umask $mask" test -z "$(ls unread)"
+    done
+else
+    echo 'left out: lists that may not be read: no other user can run leat'
+fi
+rm -rf unread
 
 # The directory of an import: a stranger's files in it are refused or removed,
 # and nothing is written through them.

@@ -222,18 +222,19 @@ void layer_source_destroy(struct layer_source *source)
     destroy(source);
 }
 
-/* An empty one. Others that write to it have its lock. */
+/* An empty one. Others that write to it have its lock; where it may not be
+   read, as under umask 0444, none can have opened it. */
 static void drop_list(const char *path, const struct stat *made)
 {
-    struct stat list, named;
+    struct stat named;
     int fd = leat__file_open_regular(AT_FDCWD, path, O_NOFOLLOW);
-    if (fd < 0)
+    if (fd < 0 && errno != EACCES)
         return;
-    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &list) &&
-        list.st_size == 0 && is_one_file(&list, made) && !lstat(path, &named) &&
-        is_one_file(&named, made))
+    if ((fd < 0 || !flock(fd, LOCK_EX | LOCK_NB)) && !lstat(path, &named) &&
+        is_one_file(&named, made) && named.st_size == 0)
         (void)unlink(path);
-    (void)close(fd);
+    if (fd >= 0)
+        (void)close(fd);
 }
 
 void layer_source_abandon(struct layer_source *source)
