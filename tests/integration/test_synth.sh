@@ -62,12 +62,19 @@ cp -r second private
 chmod 600 private/data.mdb
 "$leat" synth digits --count 5 --force private >stdout
 [ "$(stat -c %a private/data.mdb)" = 600 ] || fail "a private file is one for all"
-# A limit of file sizes is no full disk, or at least may be none.
-(
-    ulimit -f 4
-    refuses 2 "$leat" synth digits --count 5 made
-)
-grep -q 'or a file size limit$' stderr || fail "the limit is not named: $(cat stderr)"
+# A limit of file sizes is no full disk, wherever it ends the journal or the database.
+for bytes in 1 50 200 4096 8192 10000; do
+    for command in 'synth digits --count 60 made' 'import pipeline lmdb:first made'; do
+        # shellcheck disable=SC2086
+        line=$(prlimit --fsize=$bytes "$leat" $command 2>&1) &&
+            fail "$command: status 0 under a limit of $bytes"
+        case $line in
+        'leat: made'*': File too large') ;;
+        *) fail "a limit of $bytes: $line" ;;
+        esac
+        [ "$(echo made*)" = 'made*' ] || fail "left behind by: $command"
+    done
+done
 # Where pages are large, as on some processors, records on pages of their own take
 # what they take: the map grows in time.
 export ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0"

@@ -661,6 +661,24 @@ START_TEST(a_full_disk_is_counted_and_leaves_no_part_of_a_line)
 }
 END_TEST
 
+START_TEST(a_limit_of_file_sizes_is_no_full_disk)
+{
+    leat__bad_record_file file;
+    leat__bad bad = make_bad(1, "s", NULL, "bad");
+    leat__bad_record_file_init(&file, "data", path);
+    ck_assert_int_eq(leat__bad_record_file_open(&file), LEAT_OK);
+    for (rlim_t limit = 0; limit < 10; limit++) {
+        limit_files(limit);
+        int status = leat__bad_record_file_add(&file, &bad);
+        limit_files(RLIM_INFINITY);
+        ck_assert_int_eq(status, LEAT_EIO);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "File too large"));
+    }
+    leat__bad_record_file_finish(&file);
+    unlink(path);
+}
+END_TEST
+
 /* Who has no lock may have been written after. */
 START_TEST(a_part_of_a_line_stays_where_another_has_the_lock)
 {
@@ -736,6 +754,7 @@ int main(void)
         tcase, each_record_of_the_list_is_logged_and_then_that_there_are_more);
     tcase_add_test(tcase, a_key_that_is_cut_is_marked);
     tcase_add_test(tcase, a_full_disk_is_counted_and_leaves_no_part_of_a_line);
+    tcase_add_test(tcase, a_limit_of_file_sizes_is_no_full_disk);
     tcase_add_test(tcase, a_part_of_a_line_stays_where_another_has_the_lock);
     tcase_add_test(tcase, a_line_that_others_left_torn_is_not_gone_on_with);
     SRunner *runner = srunner_create(suite);

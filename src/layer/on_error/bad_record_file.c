@@ -269,7 +269,9 @@ static int write_line(leat__bad_record_file *file, const char *line,
     } while (n < 0 && errno == EINTR);
     if (n == (ssize_t)size)
         return LEAT_OK;
-    code = n < 0 ? errno : ENOSPC;
+    code =
+        n < 0 ? errno : leat__file_check_limit(about.st_size + (int64_t)size);
+    code = code ? code : ENOSPC;
     if (n > 0 && file->is_locked)
         take_back(file, about.st_size, n);
     return fail(file, code);

@@ -28,6 +28,15 @@ static const char *target(const struct lmdb_writer *writer)
     return writer->staging.target;
 }
 
+/* Whether the limit is below what has been given to be written: LMDB's first
+   pages at least. */
+static bool is_limited(const struct lmdb_writer *writer)
+{
+    size_t least = 2 * (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = writer->used < least ? least : writer->used;
+    return leat__file_check_limit((int64_t)bytes) != 0;
+}
+
 static int database_error(const struct lmdb_writer *writer, int code)
 {
     if (code == ENOMEM)
@@ -41,11 +50,12 @@ static int database_error(const struct lmdb_writer *writer, int code)
     bool is_cut = code == EIO || code == ENOSPC;
     bool is_full = is_cut && !statvfs(writer->staging.path, &disk) &&
                    disk.f_bavail * disk.f_frsize < SPARE_BYTES;
-    if (is_full)
-        code = ENOSPC;
+    bool is_long = is_cut && !is_full && is_limited(writer);
+    code = is_full ? ENOSPC : is_long ? EFBIG : code;
     return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
                       mdb_strerror(code),
-                      is_cut && !is_full ? ", or a file size limit" : "");
+                      is_cut && !is_full && !is_long ? ", or a file size limit"
+                                                     : "");
 }
 
 static int begin(struct lmdb_writer *writer)

@@ -136,7 +136,9 @@ static int write_journal(const struct staging *staging, size_t kept,
         fd = openat(staging->fd, "journal", flags | O_CREAT | O_EXCL, 0666);
     if (fd < 0)
         return directory_error(staging);
-    errno = ENOSPC; /* as of a short write */
+    /* As of a short write. */
+    int code = leat__file_check_limit((int64_t)kept + length);
+    errno = code ? code : ENOSPC;
     int status = ftruncate(fd, (off_t)kept) ||
                          write(fd, text, (size_t)length) != length || fsync(fd)
                      ? leat__error_system(errno, "%s", staging->path)
