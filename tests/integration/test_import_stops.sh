@@ -359,6 +359,31 @@ if "${user[@]}" "$leat" --version >/dev/null 2>&1 && "${user[@]}" test -r 1.bin;
     "${again[@]}" >/dev/null 2>stderr || fail "cannot replace: $(cat stderr)"
     chmod -R u+w theirs.own
     rm -rf locked theirs.own
+    # Relative names are enough where a directory above may not be searched; where one
+    # of theirs may not, that is said.
+    mkdir -p hidden/below/pictures && chmod 777 hidden/below
+    cp "$LEAT_TEST_DATA/images/1x1.jpg" hidden/below/pictures
+    cp images labels hidden/below
+    echo '1x1.jpg 1' | tee list >hidden/below/list
+    chmod -R a+rX hidden
+    [ "$(id -u)" -ne 0 ] || chmod 700 hidden
+    cd hidden/below || exit 1
+    [ "$(id -u)" -eq 0 ] || chmod 000 ..
+    for import in 'images list made --root pictures' 'mnist images labels pair'; do
+        # shellcheck disable=SC2086
+        "${user[@]}" "$leat" import $import >/dev/null 2>stderr ||
+            fail "below a hidden directory: $import: $(cat stderr)"
+    done
+    cd ../.. 2>/dev/null || cd "$work" || exit 1
+    mkdir -m 777 open
+    for import in 'images list open/made --root hidden/below' 'mnist hidden/below/images labels open/made' \
+        'mnist images hidden/below/labels open/made' 'cifar10 hidden/below/images open/made' \
+        'images hidden/below/list open/made'; do
+        # shellcheck disable=SC2086
+        refuses 'hidden/below[^:]*: Permission denied$' "${user[@]}" "$leat" import $import
+    done
+    chmod 755 hidden
+    rm -rf hidden open list
 else
     echo "left out: directories without permission: no other user can run leat"
 fi
