@@ -63,6 +63,8 @@ START_TEST(a_path_that_cannot_be_made_leaves_nothing)
                  names[i] ? names[i] : "a/", names[i] ? "" : longest);
         ck_assert_int_eq(directory_make(path, &kept), LEAT_EIO);
         ck_assert_msg(!is_there(made), "%s", path);
+        /* A name is too long for the directory that it is in. */
+        ck_assert_int_eq(directory_check(path), names[i] ? LEAT_EIO : LEAT_OK);
     }
 }
 END_TEST
@@ -73,7 +75,10 @@ START_TEST(the_names_of_what_is_there_may_be_dots)
     size_t kept;
     snprintf(path, sizeof(path), "%s/./../%s/a/./b/.", place,
              strrchr(place, '/') + 1);
+    ck_assert_int_eq(directory_check(path), LEAT_OK);
+    ck_assert(!is_there(path));
     ck_assert_int_eq(directory_make(path, &kept), LEAT_OK);
+    ck_assert_int_eq(directory_check(path), LEAT_OK);
     ck_assert(is_there(path));
     directory_unmake(path, kept);
     snprintf(path, sizeof(path), "%s/a", place);

@@ -8,6 +8,7 @@
 #include <leat/status.h>
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -43,6 +44,15 @@ START_TEST(a_path_has_a_directory)
     expect_directory("/file", "/");
     expect_directory("below/file", "below");
     expect_directory("/a/b/c", "/a/b");
+}
+END_TEST
+
+START_TEST(a_file_can_be_made_in_some_directories)
+{
+    ck_assert_int_eq(leat__file_check_directory("new"), 0);
+    ck_assert_int_eq(leat__file_check_directory("below/new"), 0);
+    ck_assert_int_eq(leat__file_check_directory("nowhere/new"), ENOENT);
+    ck_assert_int_eq(leat__file_check_directory("file/below/new"), ENOTDIR);
 }
 END_TEST
 
@@ -176,6 +186,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_path_has_a_directory);
+    tcase_add_test(tcase, a_file_can_be_made_in_some_directories);
     tcase_add_test(tcase, a_link_leads_on_from_where_it_is);
     tcase_add_test(tcase, a_file_without_a_name_has_no_other_path);
     tcase_add_test(tcase, a_mount_point_stays);

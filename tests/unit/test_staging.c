@@ -132,7 +132,9 @@ static struct staging_options options_of(int replace)
 static struct staging open_staging(const struct staging_options *options)
 {
     struct staging staging;
-    int status = staging_open(&staging, options);
+    int status = staging_check(options);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    status = staging_open(&staging, options);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
     return staging;
 }
@@ -396,6 +398,7 @@ START_TEST(a_data_file_that_is_none_is_refused)
     ck_assert_int_eq(_i ? mkfifo(beside("/data.mdb"), 0666)
                         : mkdir(beside("/data.mdb"), 0777),
                      0);
+    ck_assert_int_eq(staging_check(&options), LEAT_EINVAL);
     ck_assert_int_eq(staging_open(&staging, &options), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), beside("/data.mdb: ")));
     ck_assert(!is_there(beside(".leat-part")) && is_there(beside("/data.mdb")));
