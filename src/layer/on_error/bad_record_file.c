@@ -34,7 +34,8 @@
 enum { PROBE_BYTES = 16 };
 
 /* Nanoseconds that the lock is waited for, and that a signal may cut short. */
-enum { LOCK_WAIT = 1000000000, LOCK_PAUSE = 200000 };
+static const int64_t LOCK_WAIT = 5000000000;
+enum { LOCK_PAUSE = 200000 };
 
 void leat__bad_record_file_init(leat__bad_record_file *file, const char *name,
                                 const char *path)
