@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "base/error.h"
 #include "base/file_access.h"
+#include "base/file_place.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -369,19 +370,6 @@ static int write_all(int fd, const void *bytes, size_t size)
     return fsync(fd);
 }
 
-/* Only a regular file may be replaced, never a device or a pipe. */
-static int check_target(const char *path)
-{
-    struct stat found;
-    if (lstat(path, &found) != 0)
-        return errno == ENOENT ? LEAT_OK
-                               : leat__error_system(errno, "%s", path);
-    if (S_ISREG(found.st_mode))
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
-                      path);
-}
-
 /* A file that is being written, and its name until it is complete. */
 typedef struct new_file {
     const char *path;
@@ -510,7 +498,7 @@ int leat__file_write(const char *path, const void *bytes, size_t size)
 int leat__file_write_like(const char *path, const char *like, const void *bytes,
                           size_t size)
 {
-    int status = check_target(path);
+    int status = leat__file_check_regular(path);
     int code = leat__file_check_limit((int64_t)size);
     if (!status && code)
         status = leat__error_system(code, "%s", path);

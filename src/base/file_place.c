@@ -189,3 +189,15 @@ int leat__file_check_place(const char *path)
     leat__free(directory);
     return status;
 }
+
+int leat__file_check_regular(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found))
+        return errno == ENOENT ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
+    return S_ISREG(found.st_mode)
+               ? LEAT_OK
+               : leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
+                            path);
+}

@@ -38,4 +38,8 @@ int leat__file_check_directory(const char *path);
  */
 int leat__file_check_place(const char *path);
 
+/* Whether what is at `path`, if anything, is a file: nothing replaces a
+ * device, a pipe, a link or a directory. LEAT_EINVAL, LEAT_EIO. */
+int leat__file_check_regular(const char *path);
+
 #endif

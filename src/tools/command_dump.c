@@ -89,10 +89,12 @@ static int resume(const struct dump *dump)
 }
 
 /* The layer has opened its list of bad records, and the dump its directory: the
-   token must not take the place of a file of theirs. */
+   token must not take the place of a file of theirs, nor of that. */
 static int check_token(const struct dump *dump)
 {
-    int status = layer_source_check_output(&dump->source, dump->token);
+    int status = token_file_check(dump->token);
+    if (!status)
+        status = layer_source_check_output(&dump->source, dump->token);
     return status ? status : dump_writer_check(dump->writer, dump->token);
 }
 

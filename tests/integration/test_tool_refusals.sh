@@ -52,6 +52,18 @@ imports 'mine/text: exists and is no database directory; choose another name' mi
 imports 'dangling: exists and is no database directory; choose another name' dangling
 imports 'db: exists already; --force would replace it' db
 imports "the database to be made needs a path; this is ''" ''
+# What is in the place of the directory in which it is made.
+ln -s mine linked.leat-part && : >filled.leat-part && mkfifo piped.leat-part
+imports 'linked.leat-part: Not a directory' linked
+imports 'filled.leat-part: Not a directory' filled
+imports 'piped.leat-part: Not a directory' piped
+imports 'foreign.leat-part: holds files that leat did not write; remove it' foreign
+
+# The file of a mean or a sheet, before the database is opened.
+for path in mine linked.leat-part dangling piped.leat-part; do
+    refused "$path: exists and is not a regular file" mean nowhere $path --force
+    refused "$path: exists and is not a regular file" show nowhere --out $path --force
+done
 
 # dumps TEXT OUT TOKEN OPTION...
 dumps() {
@@ -86,6 +98,16 @@ dumps 'empty/: Not a directory' new empty/
 dumps 'mine: exists and is not a regular file' new mine
 dumps 'pipe: exists and is not a regular file' new pipe
 dumps "${long}1234567: File name too long" new "${long}1234567"
+# The directory that is made for the dump is no token's, as is found before the
+# batches, which have no end.
+for path in new ./new "$PWD/new"; do
+    timeout -k 5 30 "$leat" dump --reader 'range:9 | repeat' \
+        --top value=value,dtype=INT64 --batch 2 --batches 1000000000 --out new --token "$path" \
+        >out 2>err
+    [ $? -eq 2 ] && grep -q 'new: exists and is not a regular file' err ||
+        fail "a token in place of the directory: $(cat err)"
+    [ ! -e new ] || fail 'the directory is left'
+done
 # One in a directory that is made for the dump.
 for path in 'below/new below/at' './below/new below/at' 'below/new below/new/at' \
     "below/new $PWD/below/./at"; do

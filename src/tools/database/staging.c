@@ -365,9 +365,21 @@ static bool holds(const struct staging *staging, const char *name)
     return length >= (int)sizeof(path) || !access(path, F_OK);
 }
 
+/* What an earlier run has left, which may go meanwhile. */
+static int check_left(struct staging *staging)
+{
+    staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
+    if (staging->fd < 0)
+        return errno == ENOENT ? LEAT_OK : directory_error(staging);
+    int status = check_entries(staging);
+    close(staging->fd);
+    staging->fd = -1;
+    return status;
+}
+
 /* Without the lock: a target that an earlier run may have published is not
    judged. */
-static int check_early(const struct staging *staging, const char *parent,
+static int check_early(struct staging *staging, const char *parent,
                        bool restart)
 {
     struct stat found;
@@ -377,6 +389,9 @@ static int check_early(const struct staging *staging, const char *parent,
                                  : leat__file_check_directory(staging->path);
     if (code)
         return cannot_make(staging, code);
+    int status = is_there ? check_left(staging) : LEAT_OK;
+    if (status)
+        return status;
     bool is_published = is_there && !restart && holds(staging, "journal") &&
                         !holds(staging, STAGED_DATA);
     return is_published ? LEAT_OK : check_target(staging, AT_FDCWD, parent);

@@ -92,23 +92,20 @@ int target_check(const char *path, const char *source, bool force,
                                 is_same_file(&found, source, "/lock.mdb")))
         return leat_error(LEAT_EINVAL,
                           "%s: is a file of the database that is read", path);
-    bool is_there = !lstat(path, &found);
-    if (!is_there && errno != ENOENT)
-        return leat__error_system(errno, "%s", path);
+    int status = leat__file_check_regular(path);
+    if (status)
+        return status;
     int code = leat__file_check_directory(path);
     if (code)
         return leat__error_system(code, "%s", path);
-    /* The command that writes it refuses anything but a file. */
-    if (is_there && !S_ISREG(found.st_mode))
-        return LEAT_OK;
-    int status = leat__file_check_place(path);
+    status = leat__file_check_place(path);
     if (status)
         return status;
     if (is_of_database(path))
         return leat_error(LEAT_EINVAL,
                           "%s: is a file of a database; give another name",
                           path);
-    if (!is_there || !found.st_size || force || is_own(path))
+    if (lstat(path, &found) || !found.st_size || force || is_own(path))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "%s: exists already, and this command writes other "

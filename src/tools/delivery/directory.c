@@ -46,7 +46,8 @@ static int walk(char part[PATH_MAX], const char *path, size_t *kept,
 {
     size_t was = strspn(path, "/"), at = was, name = at, length = strlen(path);
     int status = LEAT_OK;
-    *kept = part[0] = 0;
+    *kept = 0;
+    part[0] = 0;
     if (length >= PATH_MAX)
         return leat__error_system(ENAMETOOLONG, "%s", path);
     memcpy(part, path, length + 1);

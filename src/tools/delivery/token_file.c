@@ -34,16 +34,10 @@ int token_file_check(const char *path)
     struct stat found;
     leat_token token;
     int status = leat__file_check_place(path);
-    if (status)
+    if (!status)
+        status = leat__file_check_regular(path);
+    if (status || lstat(path, &found) || found.st_size == 0)
         return status;
-    if (lstat(path, &found))
-        return errno == ENOENT ? LEAT_OK
-                               : leat__error_system(errno, "%s", path);
-    if (S_ISREG(found.st_mode) && found.st_size == 0)
-        return LEAT_OK;
-    if (!S_ISREG(found.st_mode))
-        return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
-                          path);
     leat_token_init(&token);
     status = token_file_read(path, &token);
     leat_token_finish(&token);
