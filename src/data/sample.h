@@ -71,6 +71,22 @@ void leat__sample_release(leat_sample *sample);
  */
 void leat__sample_exchange(leat_sample *held, leat_sample *callers);
 
+/*
+ * A reader that makes up a call of several of other readers' ends it once its
+ * samples' buffers take so much: whoever fills many samples looks at what they
+ * take between two calls.
+ */
+#define LEAT__CALL_BYTES ((size_t)64 << 10)
+
+/* Bytes of the samples' buffers. */
+static inline size_t leat__sample_buffers(leat_sample *const sample[], int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += sample[i]->buffer_size;
+    return bytes;
+}
+
 /* In place of `idle`: a reader knows the buffer by its address. */
 enum { LEAT__SAMPLE_BOUND = -1 };
 

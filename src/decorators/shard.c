@@ -1,6 +1,7 @@
 /* shard:N,I, the samples I, I + N, I + 2N ... of each epoch. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "data/token.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
@@ -72,13 +73,15 @@ static int shard_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     shard_reader *shard = (shard_reader *)reader;
     int status = LEAT_OK;
-    while (!status && *got < n) {
+    size_t bytes = 0;
+    while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
         int some = 0;
         status = pass_by(shard);
         if (!status)
             status = leat_reader_pull(upstream_of(shard), out + *got,
                                       shard->shards == 1 ? n : 1, &some);
         shard->at += some + (status == LEAT_EDATA);
+        bytes += leat__sample_buffers(out + *got, some);
         *got += some;
         if (shard->shards == 1)
             break;

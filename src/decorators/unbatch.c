@@ -1,6 +1,7 @@
 /* unbatch, the rows of each sample's first axis as samples. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "data/token.h"
 #include "decorators/batch_rows.h"
 #include "decorators/decorator.h"
@@ -96,7 +97,8 @@ static int unbatch_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     unbatch_reader *unbatch = (unbatch_reader *)reader;
     int status = plan(unbatch);
-    while (*got < n && !status) {
+    size_t bytes = 0;
+    while (*got < n && !status && bytes < LEAT__CALL_BYTES) {
         status = leat__decorator_check_running(&unbatch->decorator);
         while (!status && unbatch->row == unbatch->nrows)
             status = load(unbatch);
@@ -109,6 +111,7 @@ static int unbatch_next(leat_reader *reader, leat_sample *const out[], int n,
         }
         status = leat__batch_rows_give(&unbatch->rows, &unbatch->held,
                                        unbatch->row, out[*got]);
+        bytes += out[*got]->buffer_size;
         unbatch->row += !status;
         *got += !status;
     }

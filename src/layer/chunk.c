@@ -61,10 +61,7 @@ int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
 
 size_t leat__chunk_buffers(const leat__chunk *chunk, int first)
 {
-    size_t bytes = 0;
-    for (int i = first; i < chunk->n; i++)
-        bytes += chunk->sample[i]->buffer_size;
-    return bytes;
+    return leat__sample_buffers(chunk->sample + first, chunk->n - first);
 }
 
 int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,

@@ -1,5 +1,6 @@
 #include "layer/chunk_pool.h"
 #include "base/memory.h"
+#include "data/sample.h"
 
 int leat__chunk_pool_create(leat__chunk_pool *pool,
                             const leat__chunk_pool_options *options)
@@ -50,14 +51,10 @@ static void set_held(leat__chunk_pool *pool, leat__chunk *chunk, size_t bytes)
 /* Of most chunks, which are not full, no sample is looked at. */
 void leat__chunk_pool_count(leat__chunk_pool *pool, leat__chunk *chunk)
 {
-    size_t bytes = 0;
-    if (!chunk->is_full && chunk->held <= pool->part) {
-        set_held(pool, chunk, pool->part);
-        return;
-    }
-    for (int i = 0; i < chunk->capacity; i++)
-        bytes += chunk->sample[i]->buffer_size;
-    set_held(pool, chunk, bytes);
+    bool is_usual = !chunk->is_full && chunk->held <= pool->part;
+    set_held(pool, chunk,
+             is_usual ? pool->part
+                      : leat__sample_buffers(chunk->sample, chunk->capacity));
 }
 
 /* Whether another chunk has to come back before one is filled. */

@@ -531,6 +531,61 @@ START_TEST(many_batches_ahead_hold_no_more_long_records)
 }
 END_TEST
 
+/* One call of theirs is several of their inputs'. */
+static int decorate(leat_pipeline **out, leat_pipeline *records, int kind)
+{
+    leat_pipeline *inputs[] = {records, records};
+    if (kind == 0)
+        return leat_pipeline_shard(out, records, 2, 0, 0);
+    return kind == 1 ? leat_pipeline_mix(out, inputs, 2, NULL)
+                     : leat_pipeline_interleave(out, inputs, 2, NULL);
+}
+
+START_TEST(long_records_of_several_calls_end_a_chunk)
+{
+    leat_pipeline *records = called_back(long_next), *decorated;
+    script.larger = BATCH;
+    options.batch_size = 500;
+    options.reader_thread = _i % 2 ? LEAT_READER_ON : LEAT_READER_OFF;
+    ck_assert_int_eq(decorate(&decorated, records, _i / 2), LEAT_OK);
+    leat_pipeline_unref(records);
+    set_up_long(NULL, decorated);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+    ck_assert_int_le(atomic_load(&most_given), 24 << 20);
+    leat_pipeline_unref(decorated);
+}
+END_TEST
+
+/* Rows are copied, here of 400 kB. */
+START_TEST(a_call_of_long_rows_ends_early)
+{
+    enum { MANY = 64 };
+    static leat_sample sample[MANY];
+    leat_sample *out[MANY];
+    leat_pipeline *rows;
+    leat_reader *reader;
+    int got, n = 0;
+    ck_assert_int_eq(
+        leat_pipeline_parse(
+            &rows, "random:200,shape=100000,seed=1 | batch:2 | unbatch"),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(rows, &reader), LEAT_OK);
+    for (int i = 0; i < MANY; i++)
+        out[i] = &sample[i];
+    for (; n < 200; n += got) {
+        ck_assert_int_eq(leat_reader_next_batch(reader, out, MANY, &got),
+                         LEAT_OK);
+        ck_assert_int_le(got, 2);
+    }
+    for (int i = 0; i < MANY; i++)
+        leat_sample_finish(&sample[i]);
+    leat_reader_close(reader);
+    leat_pipeline_unref(rows);
+}
+END_TEST
+
 /* A rare record leaves its buffer at another place of a chunk each time. */
 START_TEST(rare_long_records_leave_no_buffers)
 {
@@ -699,6 +754,8 @@ int main(void)
     tcase_add_loop_test(tcase, groups_that_do_not_fit_are_not_read_first, 0, 5);
     tcase_add_loop_test(tcase, records_that_setup_passes_over_count, 0, 2);
     tcase_add_loop_test(tcase, long_records_of_small_tops_end_a_chunk, 0, 2);
+    tcase_add_loop_test(tcase, long_records_of_several_calls_end_a_chunk, 0, 6);
+    tcase_add_test(tcase, a_call_of_long_rows_ends_early);
     tcase_add_loop_test(tcase, many_batches_ahead_hold_no_more_long_records, 0,
                         4);
     tcase_add_test(tcase, rare_long_records_leave_no_buffers);

@@ -5,6 +5,7 @@
  * marks of those that are open. Inputs that have ended need none.
  */
 #include "base/counter.h"
+#include "data/sample.h"
 #include "data/token.h"
 #include "decorators/interleave/interleave.h"
 #include "pipeline/pipeline.h"
@@ -181,7 +182,8 @@ static int advance(leat__interleave *interleave, leat_sample *const out[],
                    int64_t n, int64_t *done)
 {
     int status = leat__decorator_check_running(&interleave->map.decorator);
-    while (*done < n && !status) {
+    size_t bytes = 0;
+    while (*done < n && !status && bytes < LEAT__CALL_BYTES) {
         int64_t some = 0;
         leat__interleave_slot *slot;
         leat_sample *const *to = out ? out + *done : NULL;
@@ -191,6 +193,8 @@ static int advance(leat__interleave *interleave, leat_sample *const out[],
         if (!status)
             status = go_on(interleave, slot, to, n - *done, &some);
         *done += some;
+        if (to)
+            bytes += leat__sample_buffers(to, (int)some);
     }
     return status;
 }

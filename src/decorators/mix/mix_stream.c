@@ -6,6 +6,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "data/token.h"
 #include "decorators/mix/mix.h"
 #include "pipeline/reader_table.h"
@@ -112,15 +113,18 @@ static int advance(leat__mix *mix, leat_sample *const out[], int64_t n,
                    int64_t *done)
 {
     int status = leat__decorator_check_running(&mix->map.decorator);
+    size_t bytes = 0;
     if (!status && all_ended(mix))
         return LEAT_END;
-    while (*done < n && !status) {
+    while (*done < n && !status && bytes < LEAT__CALL_BYTES) {
         int run;
         int64_t some;
         int i = draw(mix, n - *done, &run);
         status =
             out ? pull(mix, i, out + *done, run, &some)
                 : leat_reader_skip(mix->map.decorator.upstream[i], run, &some);
+        if (out)
+            bytes += leat__sample_buffers(out + *done, (int)some);
         *done += some;
         some += status == LEAT_EDATA;
         mix->input[i].index += some;
