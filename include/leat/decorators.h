@@ -441,9 +441,9 @@ LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
  * for a program that ends, as by a signal, while a thread is in a call that no
  * cancel ends soon, such as an opening or a sync of the disk. A cache that is
  * being made is not completed, and the log says so; opening a reader that would
- * make one is LEAT_ECANCELLED. Permanent; a cache that is there is read on. May
- * block as the storage does. Not for a signal handler. Thread safety: any
- * thread, at any time.
+ * make one is LEAT_ECANCELLED. Permanent, also in children that are forked
+ * later; a cache that is there is read on. May block as the storage does. Not
+ * for a signal handler. Thread safety: any thread, at any time.
  */
 LEAT_API void leat_caches_abandon(void);
 

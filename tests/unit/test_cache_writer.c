@@ -227,6 +227,7 @@ int __wrap_fsync(int fd);
 
 static int no_sync;         /* why directories cannot be synced; 0: they can */
 static int kill_at_sync;    /* the call that ends the process; 0: none */
+static int fail_at_sync;    /* the call that fails */
 static int abandon_at_sync; /* the call during which all is abandoned */
 
 int __wrap_fsync(int fd)
@@ -236,6 +237,10 @@ int __wrap_fsync(int fd)
         leat_caches_abandon();
     if (kill_at_sync && --kill_at_sync == 0)
         raise(SIGKILL);
+    if (fail_at_sync && --fail_at_sync == 0) {
+        errno = EIO;
+        return -1;
+    }
     if (!no_sync || fstat(fd, &about) || !S_ISDIR(about.st_mode))
         return __real_fsync(fd);
     errno = no_sync;
@@ -307,6 +312,61 @@ START_TEST(a_cache_that_is_abandoned_at_its_end_is_not_made)
                      _i < SYNCS ? LEAT_ECANCELLED : LEAT_OK);
     leat_reader_close(other);
     ck_assert(!cache_is_there(".partial"));
+}
+END_TEST
+
+/* While its reader, which goes on, is open. */
+START_TEST(a_cache_that_fails_at_its_end_makes_room_for_another)
+{
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    fail_at_sync = _i;
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    ck_assert(!cache_is_there(".partial"));
+    ck_assert(!cache_is_there(""));
+    cache_make(CACHE_SAMPLES);
+    ck_assert(cache_is_there("/index"));
+    cache_expect_epoch(reader, 1, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert(cache_is_there("/data"));
+}
+END_TEST
+
+/* Its name is not on disk, but it is there, and stays. */
+START_TEST(a_cache_whose_name_cannot_be_synced_keeps_its_data)
+{
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    fail_at_sync = SYNCS;
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    reader = cache_open_source(CACHE_SAMPLES);
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    ck_assert_int_eq(cache_source.reads, 0);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Bytes of the files of this process that have no name any more. */
+static int64_t nameless_bytes(void)
+{
+    int64_t bytes = 0;
+    struct stat about;
+    for (int fd = 3; fd < 256; fd++)
+        if (!fstat(fd, &about) && S_ISREG(about.st_mode) && !about.st_nlink)
+            bytes += about.st_size;
+    return bytes;
+}
+
+START_TEST(an_abandoned_cache_is_not_written_on)
+{
+    int64_t before = nameless_bytes();
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    cache_read_some(reader, 3);
+    leat_caches_abandon();
+    int64_t written = nameless_bytes() - before;
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    ck_assert_int_gt(written, 0);
+    ck_assert_int_lt(nameless_bytes() - before, written);
+    leat_reader_close(reader);
 }
 END_TEST
 
@@ -678,6 +738,11 @@ int main(void)
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
     tcase_add_test(tcase, a_writer_killed_at_its_end_is_followed_by_another);
+    tcase_add_loop_test(tcase,
+                        a_cache_that_fails_at_its_end_makes_room_for_another, 1,
+                        SYNCS);
+    tcase_add_test(tcase, a_cache_whose_name_cannot_be_synced_keeps_its_data);
+    tcase_add_test(tcase, an_abandoned_cache_is_not_written_on);
     tcase_add_loop_test(tcase, a_cache_that_is_abandoned_at_its_end_is_not_made,
                         1, SYNCS + 1);
     tcase_add_loop_test(

@@ -294,9 +294,9 @@ void leat__cache_partial_init(leat__cache_partial *partial)
     partial->names_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static int check_abandoned_locked(const leat__cache_partial *partial)
+int leat__cache_partial_check(const leat__cache_partial *partial)
 {
-    return partial->is_abandoned
+    return atomic_load(&partial->is_abandoned)
                ? leat_error(LEAT_ECANCELLED,
                             "%s: the program ends, and makes no cache",
                             partial->partial)
@@ -305,7 +305,7 @@ static int check_abandoned_locked(const leat__cache_partial *partial)
 
 static int open_locked(leat__cache_partial *partial)
 {
-    int status = check_abandoned_locked(partial);
+    int status = leat__cache_partial_check(partial);
     if (status)
         return status;
     status = open_directory(partial);
@@ -329,20 +329,19 @@ static int open_locked(leat__cache_partial *partial)
 
 int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
 {
+    pthread_mutex_lock(&partial->names_lock);
     int status = set_paths(partial, path);
     if (!status)
         status = leat__cache_target_check(partial->path);
-    if (status)
-        return status;
-    pthread_mutex_lock(&partial->names_lock);
-    status = open_locked(partial);
+    if (!status)
+        status = open_locked(partial);
     pthread_mutex_unlock(&partial->names_lock);
     return status;
 }
 
 static int check_in_place_locked(const leat__cache_partial *partial)
 {
-    int status = check_abandoned_locked(partial);
+    int status = leat__cache_partial_check(partial);
     return status || is_in_place(partial)
                ? status
                : leat_error(LEAT_EIO,
@@ -481,7 +480,7 @@ void leat__cache_partial_remove(leat__cache_partial *partial)
 void leat__cache_partial_abandon(leat__cache_partial *partial)
 {
     pthread_mutex_lock(&partial->names_lock);
-    partial->is_abandoned = true;
+    atomic_store(&partial->is_abandoned, true);
     remove_locked(partial);
     pthread_mutex_unlock(&partial->names_lock);
 }

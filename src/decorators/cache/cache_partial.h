@@ -13,6 +13,7 @@
 #include "decorators/cache/cache_format.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -36,7 +37,7 @@ typedef struct leat__cache_partial {
     pthread_mutex_t names_lock; /* held while names are made or removed */
     /* Protected by names_lock. */
     leat__cache_file data, index; /* that it has made */
-    bool is_abandoned;
+    atomic_bool is_abandoned;     /* written under names_lock */
 } leat__cache_partial;
 
 /* Has no descriptor yet. Cannot fail. */
@@ -65,6 +66,10 @@ int leat__cache_partial_create(leat__cache_partial *partial, const char *name,
  * its files; LEAT_ECANCELLED: abandoned.
  */
 int leat__cache_partial_complete(leat__cache_partial *partial);
+
+/* LEAT_ECANCELLED: it is abandoned, and nothing is to be written. Any thread.
+ */
+int leat__cache_partial_check(const leat__cache_partial *partial);
 
 /* Removes an unfinished cache, but no file that has taken the place of one of
  * its own. Does nothing without the lock, nor where the directory has been

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { INDEX_FIRST = 1024 };
@@ -74,7 +75,7 @@ static void forget_parent(void)
 static void list_writer(leat__cache_writer *writer)
 {
     pthread_mutex_lock(&list_lock);
-    writer->partial.is_abandoned = is_ending;
+    atomic_store(&writer->partial.is_abandoned, is_ending);
     atomic_store(&writer->next, atomic_load(&writers));
     atomic_store(&writers, writer);
     pthread_mutex_unlock(&list_lock);
@@ -151,14 +152,16 @@ static void free_memory(leat__cache_writer *writer)
     atomic_store(&writer->memory, 0);
 }
 
-/* Gives the space back at once: it may be what is missing. */
+/* Gives the space back at once: it may be what is missing. Close does so where
+ * the file cannot be cut, and a file that is part of a cache stays. */
 static void abandon(leat__cache_writer *writer, int status)
 {
+    struct stat about;
     writer->failed = status;
     free_memory(writer);
     leat__cache_partial_remove(&writer->partial);
-    if (ftruncate(writer->data_fd, 0))
-        return; /* close gives it back */
+    if (!fstat(writer->data_fd, &about) && about.st_nlink == 0)
+        (void)!ftruncate(writer->data_fd, 0);
 }
 
 static int grow_index(leat__cache_writer *writer, int64_t index)
@@ -260,6 +263,8 @@ int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
     int64_t before = writer->written;
     int status = writer->failed;
     if (!status && !writer->is_complete)
+        status = leat__cache_partial_check(&writer->partial);
+    if (!status && !writer->is_complete)
         status = add_locked(writer, index, item);
     *written = writer->written > before ? writer->written : 0;
     if (status && !writer->failed)
@@ -330,7 +335,9 @@ int leat__cache_writer_finish(leat__cache_writer *writer)
     if (!status)
         status = leat__cache_partial_complete(&writer->partial);
     writer->is_complete = !status;
-    if (!status)
+    if (status)
+        abandon(writer, status);
+    else
         free_memory(writer);
     pthread_mutex_unlock(&writer->lock);
     return status;
