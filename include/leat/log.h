@@ -21,7 +21,8 @@ typedef enum leat_log_level {
 /**
  * Receives a line without its newline, on any thread. It must not open or close
  * readers, nor wait for a thread that does: a line may come while leat waits
- * for an LMDB's lock file.
+ * for an LMDB's lock file. A child that is forked in it, as in any callback,
+ * does not return from it: the threads that the call waits for are not there.
  */
 typedef void leat_log_function(void *user, leat_log_level level,
                                const char *line);

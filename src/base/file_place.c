@@ -145,6 +145,19 @@ static bool is_anothers(const struct stat *found, const char *directory)
            above.st_mode & S_ISVTX && user != above.st_uid;
 }
 
+/* As chattr has it: of the file, or for a directory to which files are only
+ * added. */
+static bool is_fixed(const char *path, const char *directory)
+{
+    struct statx found;
+    return (!statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
+                   &found) &&
+            found.stx_attributes &
+                (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) ||
+           (!statx(AT_FDCWD, directory, AT_NO_AUTOMOUNT, 0, &found) &&
+            found.stx_attributes & STATX_ATTR_APPEND);
+}
+
 /* Files of an overlay have other devices than their directory. */
 static bool is_mount_point(const char *path, const struct stat *found,
                            const char *directory)
@@ -173,6 +186,11 @@ static int check_place(const char *path, const struct stat *found,
         return leat_error(LEAT_EINVAL,
                           "%s: is a mount point, which nothing can replace; "
                           "give another name",
+                          path);
+    if (is_fixed(path, directory))
+        return leat_error(LEAT_EINVAL,
+                          "%s: is immutable or append-only (chattr), so that "
+                          "nothing can replace it; give another name",
                           path);
     return LEAT_OK;
 }

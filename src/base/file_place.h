@@ -33,8 +33,9 @@ int leat__file_check_directory(const char *path);
 
 /*
  * Whether what is at `path`, if anything, can be replaced or renamed there:
- * LEAT_EINVAL for a mount point, and for what another user has in a sticky
- * directory. LEAT_ENOMEM.
+ * LEAT_EINVAL for a mount point, for what another user has in a sticky
+ * directory, and for what chattr has made immutable or append-only.
+ * LEAT_ENOMEM.
  */
 int leat__file_check_place(const char *path);
 

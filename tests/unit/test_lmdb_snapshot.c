@@ -305,6 +305,49 @@ START_TEST(what_was_read_without_a_slot_beside_a_writer_stays_as_it_was)
 }
 END_TEST
 
+/* The lock file whose users are looked for is the one of this opening's path,
+ * also beside a reader of another: the directory before it was renamed, or one
+ * with a link to the data. */
+START_TEST(a_second_path_without_a_slot_copies_beside_a_writer)
+{
+    enum { COUNT = 100 };
+    char directory[FIXTURE_PATH], second[2 * FIXTURE_PATH];
+    leat_sample buffer[1], *sample[1];
+    int got;
+    images_write(directory, images_record, COUNT);
+    snprintf(second, sizeof(second), "%s-2", directory);
+    images_boxes_init(buffer, sample, 1);
+    if (_i)
+        ck_assert_int_eq(mkdir(second, 0755), 0);
+    char name[3 * FIXTURE_PATH];
+    snprintf(name, sizeof(name), "%s/data.mdb", second);
+    if (_i)
+        ck_assert_int_eq(link(images_in(directory, "data.mdb"), name), 0);
+    drop_right_to_lock(directory);
+    leat_reader *first = images_open(_i ? second : directory);
+    restore_right_to_lock(directory);
+    if (!_i)
+        ck_assert_int_eq(rename(directory, second), 0);
+    const char *at = _i ? directory : second;
+    other_process writer = other_process_start(open_to_write, at);
+    drop_right_to_lock(at);
+    leat_reader *reader = images_open(at);
+    restore_right_to_lock(at);
+    ck_assert_int_eq(leat_reader_next_batch(reader, sample, 1, &got), LEAT_OK);
+    ck_assert_int_eq(sample[0]->stable, 0);
+    rewrite_elsewhere(at, COUNT);
+    ck_assert_int_eq(images_label(sample[0]), 0);
+    ck_assert_int_eq(((const unsigned char *)sample[0]->field[0].data)[0], 0);
+    images_boxes_finish(buffer, 1);
+    other_process_stop(&writer);
+    leat_reader_close(first);
+    leat_reader_close(reader);
+    if (_i)
+        fixture_remove(directory);
+    fixture_remove(second);
+}
+END_TEST
+
 /* Positions are found, and the data set is known, by pages, too. */
 static int save(leat_reader *reader)
 {
@@ -421,6 +464,8 @@ int main(void)
         tcase, a_reader_without_a_slot_ends_before_its_pages_are_overwritten);
     tcase_add_test(
         tcase, what_was_read_without_a_slot_beside_a_writer_stays_as_it_was);
+    tcase_add_loop_test(
+        tcase, a_second_path_without_a_slot_copies_beside_a_writer, 0, 2);
     tcase_add_loop_test(
         tcase, without_a_slot_another_call_blames_the_writer_too, 0, 6);
     tcase_add_test(

@@ -92,12 +92,22 @@ static bool is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)
     return a->device == b->device && a->inode == b->inode;
 }
 
+/* Without a lock, the path of its file says who writes. */
+static bool is_same_lock(const leat__lmdb_environment *environment,
+                         const leat__lmdb_file *file,
+                         const leat__lmdb_lock *lock)
+{
+    if (lock || environment->lock)
+        return leat__lmdb_lock_is_same(environment->lock, lock);
+    return strcmp(environment->file.lock, file->lock) == 0;
+}
+
 static leat__lmdb_environment *find_locked(const leat__lmdb_file *file,
                                            const leat__lmdb_lock *lock)
 {
     leat__lmdb_environment *at = atomic_load(&environments);
-    while (at && !(is_same_data(&at->file, file) &&
-                   leat__lmdb_lock_is_same(at->lock, lock)))
+    while (at &&
+           !(is_same_data(&at->file, file) && is_same_lock(at, file, lock)))
         at = atomic_load(&at->next);
     return at;
 }

@@ -98,6 +98,8 @@ int leat__lmdb_reader_fields(leat_reader *reader, const leat_field_spec **out,
     int status = leat__lmdb_reader_check_process(lmdb);
     if (!status && !lmdb->nspec)
         status = leat__lmdb_reader_explain(lmdb, read_field_specs(lmdb));
+    if (!status)
+        status = leat__lmdb_snapshot_check(lmdb->snapshot);
     if (status)
         return status;
     *out = lmdb->spec;
