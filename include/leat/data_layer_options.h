@@ -239,10 +239,11 @@ typedef struct leat_data_layer_options {
                                Samples that a reader's thread has read ahead may
                                take as much again, up to 256 MiB, and so may
                                those that workers have at work, of which each
-                               has one, and up to 320 KiB. After setup
-                               each buffer of a reader's has this limit by
-                               itself: the inputs of a chain or a mix may come
-                               to so many times as much. 0: no limit */
+                               has one, twice as large while its buffer grows,
+                               and up to 320 KiB. After setup each buffer of a
+                               reader's has this limit by itself: the inputs of
+                               a chain or a mix may come to so many times as
+                               much. 0: no limit */
     size_t max_image_bytes; /* memory that decoding one image may take, pixels
                                and coefficients; one that takes more is a bad
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with

@@ -104,7 +104,9 @@ for path in new ./new "$PWD/new"; do
     timeout -k 5 30 "$leat" dump --reader 'range:9 | repeat' \
         --top value=value,dtype=INT64 --batch 2 --batches 1000000000 --out new --token "$path" \
         >out 2>err
-    [ $? -eq 2 ] && grep -q 'new: exists and is not a regular file' err ||
+    status=$?
+    [ $status -eq 2 ] || fail "a token in place of the directory: status $status"
+    grep -q 'new: exists and is not a regular file' err ||
         fail "a token in place of the directory: $(cat err)"
     [ ! -e new ] || fail 'the directory is left'
 done

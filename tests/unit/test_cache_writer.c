@@ -738,9 +738,8 @@ int main(void)
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_directory_that_cannot_be_synced_is_made);
     tcase_add_test(tcase, a_writer_killed_at_its_end_is_followed_by_another);
-    tcase_add_loop_test(tcase,
-                        a_cache_that_fails_at_its_end_makes_room_for_another, 1,
-                        SYNCS);
+    tcase_add_loop_test(
+        tcase, a_cache_that_fails_at_its_end_makes_room_for_another, 1, SYNCS);
     tcase_add_test(tcase, a_cache_whose_name_cannot_be_synced_keeps_its_data);
     tcase_add_test(tcase, an_abandoned_cache_is_not_written_on);
     tcase_add_loop_test(tcase, a_cache_that_is_abandoned_at_its_end_is_not_made,
