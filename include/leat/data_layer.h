@@ -28,10 +28,11 @@ extern "C" {
  * nothing; pipeline, get_options, seed, top and top_name still answer. Destroy
  * there waits for nothing, closes no reader and no file, calls neither the
  * device nor an allocator's hooks, and keeps mapped what the layer's threads
- * worked on until the child ends. Layers that the child creates work as any
- * other, beside its parent's too; on a GPU only if the parent has not used the
- * GPU. The child of vfork() calls exec or _exit; children made by clone() or
- * _Fork() are not noticed.
+ * worked on until the child ends; a layer that another thread was destroying at
+ * the fork is not the child's to destroy. Layers that the child creates work as
+ * any other, beside its parent's too; on a GPU only if the parent has not used
+ * the GPU. The child of vfork() calls exec or _exit; children made by clone()
+ * or _Fork() are not noticed.
  *
  * pthread_cancel(). No call of a layer is a cancellation point: a thread that
  * is cancelled in a call finishes the call first, and ends at its next

@@ -115,12 +115,12 @@ LEAT_API int leat_reader_count(leat_reader *reader, int64_t *out);
 LEAT_API int leat_reader_is_random_access(const leat_reader *reader);
 
 /**
- * Reads the samples at positions at[0..n-1], whose indices are in [0, count).
- * `*got` is the number of good ones before an error, which concerns out[*got];
- * the caller continues after it. Errors: LEAT_EINVAL for an index out of range,
- * LEAT_EUNSUPPORTED, and those of leat_reader_next; none is sticky. Blocks as
- * the storage does; woken by leat_reader_cancel. Thread safety: any threads, in
- * parallel.
+ * Reads the samples at positions at[0..n-1], whose indices are in [0, count),
+ * the first `*got` of them, with LEAT_OK 1 to n: the caller asks for the others
+ * again. An error concerns out[*got]; the caller continues after it. Errors:
+ * LEAT_EINVAL for an index out of range, LEAT_EUNSUPPORTED, and those of
+ * leat_reader_next; none is sticky. Blocks as the storage does; woken by
+ * leat_reader_cancel. Thread safety: any threads, in parallel.
  */
 LEAT_API int leat_reader_read_at(leat_reader *reader, const leat_position at[],
                                  leat_sample *const out[], int n, int *got);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/shape.h"
+#include "data/sample.h"
 #include "data/token.h"
 #include "decorators/callable.h"
 #include "decorators/sample_map.h"
@@ -134,10 +135,12 @@ static int ordered_next(leat_reader *reader, leat_sample *const out[], int n,
     leat__sample_map *map = (leat__sample_map *)reader;
     map_reader *own = (map_reader *)reader;
     int status = LEAT_OK;
+    size_t bytes = 0;
     if (own->has_ended)
         return LEAT_END;
-    while (!status && *got < n) {
+    while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
         status = ordered_one(map, out[*got]);
+        bytes += out[*got]->buffer_size;
         map->next.index += !status || status == LEAT_EDATA;
         *got += !status;
     }

@@ -30,6 +30,7 @@
 #include "base/queue.h"
 #include "base/thread.h"
 #include "layer/chunk_pool.h"
+#include "pipeline/opening.h"
 #include "pipeline/pipeline.h"
 
 #include <stdbool.h>
@@ -149,6 +150,35 @@ static void settle_owner(leat__data_reader *data_reader)
     data_reader->drained = !threaded;
 }
 
+/* Settles who reads, and goes to `start`, which may read all before it. */
+static int go_to(leat__data_reader *data_reader, const leat__position *start,
+                 leat_token *token)
+{
+    const leat__chunk_source_options *source = &data_reader->options.source;
+    settle_owner(data_reader);
+    int status = leat__chunk_source_init(&data_reader->source,
+                                         data_reader->reader, source);
+    if (!status && source->collects &&
+        leat_reader_is_random_access(data_reader->reader))
+        status = leat_reader_count(data_reader->reader, &data_reader->count);
+    if (status)
+        return status;
+    if (token)
+        status = leat_reader_restore(data_reader->reader, token);
+    if (status && status != LEAT_EUNSUPPORTED)
+        return status;
+    bool is_marked = token && token->cursor < token->size &&
+                     leat_reader_has_mark(data_reader->reader);
+    leat__chunk_source_go_to(&data_reader->source, start,
+                             is_marked ? token : NULL);
+    return LEAT_OK;
+}
+
+static void cancel_reader(void *reader)
+{
+    leat_reader_cancel(reader);
+}
+
 int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
                              const leat__position *start, leat_token *token)
@@ -167,29 +197,17 @@ int leat__data_reader_create(leat__data_reader **out,
     }
     status = leat_pipeline_open_with(options->source.pipeline, options->open,
                                      &data_reader->reader);
+    if (!status) {
+        /* Nobody else has the reader yet, who could cancel it. */
+        leat__opening_step step;
+        leat__opening_enter(&step, cancel_reader, data_reader->reader);
+        status = go_to(data_reader, start, token);
+        leat__opening_leave(&step);
+    }
     if (status)
-        goto fail;
-    settle_owner(data_reader);
-    status = leat__chunk_source_init(&data_reader->source, data_reader->reader,
-                                     &options->source);
-    if (!status && options->source.collects &&
-        leat_reader_is_random_access(data_reader->reader))
-        status = leat_reader_count(data_reader->reader, &data_reader->count);
-    if (status)
-        goto fail;
-    if (token)
-        status = leat_reader_restore(data_reader->reader, token);
-    if (status && status != LEAT_EUNSUPPORTED)
-        goto fail;
-    bool is_marked = token && token->cursor < token->size &&
-                     leat_reader_has_mark(data_reader->reader);
-    leat__chunk_source_go_to(&data_reader->source, start,
-                             is_marked ? token : NULL);
-    *out = data_reader;
-    return LEAT_OK;
-
-fail:
-    leat__data_reader_destroy(data_reader);
+        leat__data_reader_destroy(data_reader);
+    else
+        *out = data_reader;
     return status;
 }
 

@@ -373,10 +373,14 @@ int leat__push_receive(leat__push_receiver *receiver, leat_sample *const out[],
                        int n, int *got)
 {
     leat_push *push = receiver->push;
+    size_t bytes = 0;
     pthread_mutex_lock(&push->lock);
     int status = find_sample(receiver);
-    while (!status && push->n > 0 && *got < n && can_exchange(push, out[*got]))
-        take(push, out[(*got)++]);
+    while (!status && push->n > 0 && *got < n && bytes < LEAT__CALL_BYTES &&
+           can_exchange(push, out[*got])) {
+        take(push, out[*got]);
+        bytes += out[(*got)++]->buffer_size;
+    }
     if (!status && *got == 0) {
         take(push, &receiver->taken);
         receiver->has_sample = true;

@@ -7,6 +7,8 @@
 #include "support/suite.h"
 #include "support/watchdog.h"
 
+#include <leat/ext/reader.h>
+
 #include <check.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -246,6 +248,113 @@ START_TEST(a_cancel_that_a_restore_overtakes_cancels_the_restored_layer)
     sem_destroy(&may_lock);
     leat_token_finish(&token);
     canceller_close(&one);
+}
+END_TEST
+
+/* A reader whose seek waits for a cancel, if it is to. */
+static struct {
+    leat_reader reader;
+    int waits;
+    atomic_int is_seeking;
+    sem_t is_waiting, cancelled;
+} blocked;
+
+static int blocked_fields(leat_reader *reader, const leat_field_spec **out,
+                          int *n)
+{
+    static const leat_field_spec field = {.name = "data",
+                                          .dtype = LEAT_FLOAT32};
+    (void)reader;
+    *out = &field;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int blocked_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    (void)reader, (void)n;
+    *got = 1;
+    return scripted_source_one_float(NULL, out[0]);
+}
+
+static int blocked_seek(leat_reader *reader, leat_position position,
+                        leat_token *mark)
+{
+    (void)reader, (void)position, (void)mark;
+    if (!blocked.waits)
+        return LEAT_OK;
+    atomic_store(&blocked.is_seeking, 1);
+    sem_post(&blocked.is_waiting);
+    sem_wait(&blocked.cancelled);
+    return leat_error(LEAT_ECANCELLED, "the seek was cancelled");
+}
+
+static void blocked_cancel(leat_reader *reader)
+{
+    (void)reader;
+    if (atomic_load(&blocked.is_seeking))
+        sem_post(&blocked.cancelled);
+}
+
+static void blocked_close(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static int blocked_open(const leat_open *open, leat_reader **out)
+{
+    static const leat_reader_ops ops = {.size = sizeof(ops),
+                                        .name = "blocked",
+                                        .fields = blocked_fields,
+                                        .next = blocked_next,
+                                        .seek = blocked_seek,
+                                        .cancel = blocked_cancel,
+                                        .close = blocked_close};
+    (void)open;
+    blocked.reader = (leat_reader){.ops = &ops};
+    *out = &blocked.reader;
+    return LEAT_OK;
+}
+
+static void *cancel_blocked(void *layer)
+{
+    sem_wait(&blocked.is_waiting);
+    leat_data_layer_cancel(layer);
+    return NULL;
+}
+
+/* The way to where it goes on may be long, and that reader is not the layer's
+ * yet. */
+START_TEST(a_restore_that_is_on_its_way_is_cancelled)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "blocked", .open = blocked_open};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    leat_token token;
+    pthread_t thread;
+    leat_token_init(&token);
+    ck_assert_int_eq(sem_init(&blocked.is_waiting, 0, 0), 0);
+    ck_assert_int_eq(sem_init(&blocked.cancelled, 0, 0), 0);
+    ck_assert_int_eq(
+        leat_pipeline_create(&pipeline, &type, NULL, NULL, NULL, NULL, 0),
+        LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    leat_data_layer_cancel(layer);
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_blocked, layer), 0);
+    blocked.waits = 1;
+    int status = leat_data_layer_restore(layer, &token);
+    ck_assert_int_eq(status, LEAT_ECANCELLED);
+    pthread_join(thread, NULL);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(pipeline);
+    leat_token_finish(&token);
 }
 END_TEST
 
@@ -543,6 +652,7 @@ int main(void)
     tcase_add_test(tcase, two_layers_may_cancel_each_other_at_once);
     tcase_add_test(
         tcase, a_cancel_that_a_restore_overtakes_cancels_the_restored_layer);
+    tcase_add_test(tcase, a_restore_that_is_on_its_way_is_cancelled);
     tcase_add_loop_test(tcase, a_callback_that_calls_its_own_layer_is_refused,
                         0, 4);
     tcase_add_loop_test(

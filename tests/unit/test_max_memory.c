@@ -531,14 +531,48 @@ START_TEST(many_batches_ahead_hold_no_more_long_records)
 }
 END_TEST
 
-/* One call of theirs is several of their inputs'. */
+static int keep_as_it_is(void *user, leat_sample *sample)
+{
+    (void)user, (void)sample;
+    return LEAT_OK;
+}
+
+static int zip_numbers(leat_pipeline **out, leat_pipeline *records)
+{
+    static const leat_zip_options shortest = {.size = sizeof(shortest),
+                                              .align = LEAT_ALIGN_SHORTEST};
+    leat_pipeline *inputs[] = {records, NULL};
+    int status = leat_pipeline_parse(&inputs[1], "range:100000");
+    if (!status)
+        status = leat_pipeline_zip(out, inputs, 2, &shortest);
+    leat_pipeline_unref(inputs[1]);
+    return status;
+}
+
+/* One call of theirs is several of their inputs', or of what they hold. */
 static int decorate(leat_pipeline **out, leat_pipeline *records, int kind)
 {
+    static const leat_map_options map = {
+        .size = sizeof(map), .fields = &pixels, .nfields = 1, .in_order = 1};
+    static const leat_prefetch_options ahead = {.size = sizeof(ahead),
+                                                .samples = 500};
     leat_pipeline *inputs[] = {records, records};
-    if (kind == 0)
+    switch (kind) {
+    case 0:
         return leat_pipeline_shard(out, records, 2, 0, 0);
-    return kind == 1 ? leat_pipeline_mix(out, inputs, 2, NULL)
-                     : leat_pipeline_interleave(out, inputs, 2, NULL);
+    case 1:
+        return leat_pipeline_mix(out, inputs, 2, NULL);
+    case 2:
+        return leat_pipeline_interleave(out, inputs, 2, NULL);
+    case 3:
+        return leat_pipeline_map(out, records, keep_as_it_is, NULL, 1, &map);
+    case 4:
+        return leat_pipeline_prefetch(out, records, &ahead);
+    case 5:
+        return leat_pipeline_merge(out, inputs, 2, 4);
+    default:
+        return zip_numbers(out, records);
+    }
 }
 
 START_TEST(long_records_of_several_calls_end_a_chunk)
@@ -754,7 +788,8 @@ int main(void)
     tcase_add_loop_test(tcase, groups_that_do_not_fit_are_not_read_first, 0, 5);
     tcase_add_loop_test(tcase, records_that_setup_passes_over_count, 0, 2);
     tcase_add_loop_test(tcase, long_records_of_small_tops_end_a_chunk, 0, 2);
-    tcase_add_loop_test(tcase, long_records_of_several_calls_end_a_chunk, 0, 6);
+    tcase_add_loop_test(tcase, long_records_of_several_calls_end_a_chunk, 0,
+                        14);
     tcase_add_test(tcase, a_call_of_long_rows_ends_early);
     tcase_add_loop_test(tcase, many_batches_ahead_hold_no_more_long_records, 0,
                         4);

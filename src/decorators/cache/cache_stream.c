@@ -1,6 +1,7 @@
 /* A cache over a stream: what is kept is a beginning of its epoch. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "decorators/cache/cache_reader.h"
 
 /* Where the upstream reader has to wait while `index` comes next. */
@@ -183,11 +184,13 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
     int64_t *index = &cache->map.next.index;
+    size_t bytes = 0;
     int status = leat__decorator_check_running(&cache->map.decorator);
     if (!status && cache->is_beside)
         return leat_reader_pull(leat__cache_upstream(cache), out, n, got);
-    while (!status && *got < n) {
+    while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
         leat__cache_kept kept;
+        int before = *got;
         if (*index < cache->kept && leat__cache_find(cache, *index, &kept)) {
             ++*index;
             cache->has_given = true;
@@ -201,6 +204,7 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
         } else {
             status = read_on(cache, out, n, got);
         }
+        bytes += leat__sample_buffers(out + before, *got - before);
     }
     return status;
 }

@@ -195,12 +195,14 @@ static int take_arrived(leat__arrivals *arrivals, item *items[], int n,
                         int *status)
 {
     int taken = 0;
+    size_t bytes = 0;
     pthread_mutex_lock(&arrivals->lock);
     *status = await_arrival(arrivals);
     bool is_last = *status != LEAT_OK;
     while (taken < n && arrivals->narrived > 0 && !is_last) {
         items[taken] = arrivals->arrived[arrivals->first];
-        is_last = items[taken]->status != LEAT_OK;
+        bytes += items[taken]->sample.buffer_size;
+        is_last = items[taken]->status != LEAT_OK || bytes >= LEAT__CALL_BYTES;
         arrivals->first = (arrivals->first + 1) % count_items(arrivals);
         arrivals->narrived--;
         taken++;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "decorators/prefetch/prefetch_reader.h"
 
 static bool is_idle(const leat__prefetch *prefetch)
@@ -144,14 +145,16 @@ int leat__prefetch_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
     leat__prefetch_slot *slot;
+    size_t bytes = 0;
     int status = check_usable(prefetch);
     if (!status && !prefetch->is_started)
         status = leat__prefetch_start(prefetch);
-    while (!status && *got < n) {
+    while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
         status = look(prefetch, *got == 0, &slot);
         if (status || !slot)
             break;
         status = deliver(prefetch, slot, out[*got]);
+        bytes += out[*got]->buffer_size;
         *got += !status;
     }
     return status;

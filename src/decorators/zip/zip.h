@@ -14,6 +14,7 @@
 /* Over a stream: rows that were read, and are still to be returned. */
 typedef struct leat__zip_held {
     leat__zip_rows *rows; /* NULL over random access */
+    int at_once;          /* rows that are read next, at most */
     int at, n;            /* of rows, these */
     int status;           /* what follows them; LEAT_OK: more rows */
     char line[LEAT__ERROR_MAX];

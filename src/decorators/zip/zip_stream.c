@@ -8,6 +8,7 @@
  * and how many were passed since; else it is the inputs' own.
  */
 #include "base/memory.h"
+#include "data/sample.h"
 #include "data/token.h"
 #include "decorators/zip/zip.h"
 
@@ -276,6 +277,16 @@ static int give_rows(reading *rows, int *got)
     return held_status(zip->held);
 }
 
+/* As many rows as take LEAT__CALL_BYTES, going by the last ones. */
+static void set_rows_at_once(leat__zip_held *held, size_t bytes, int n)
+{
+    size_t fit = bytes > 0 ? (size_t)n * LEAT__CALL_BYTES / bytes : SIZE_MAX;
+    int more = 2 * held->at_once;
+    held->at_once = more < LEAT__ZIP_ROWS ? more : LEAT__ZIP_ROWS;
+    if (fit < (size_t)held->at_once)
+        held->at_once = fit > 1 ? (int)fit : 1;
+}
+
 static int zip_next(leat_reader *reader, leat_sample *const out[], int n,
                     int *got)
 {
@@ -286,9 +297,10 @@ static int zip_next(leat_reader *reader, leat_sample *const out[], int n,
         return status;
     if (held->at < held->n || held->status)
         return next_held(zip, out, n, got);
-    n = n < LEAT__ZIP_ROWS ? n : LEAT__ZIP_ROWS;
+    n = n < held->at_once ? n : held->at_once;
     reading rows = {zip, out, n, -1, 0, {false}};
     status = read_rows(&rows);
+    set_rows_at_once(held, leat__sample_buffers(out, n), n);
     for (int i = rows.n; i < n && !status; i++)
         leat_sample_clear(out[i]); /* the others have no such row */
     return status ? status : give_rows(&rows, got);

@@ -183,7 +183,7 @@ int leat__byte_source_open(leat__byte_source *source, const char *path)
 static int cancelled(const leat__byte_source *source)
 {
     return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
-                      source->path);
+                      source->path ? source->path : "a compressed file");
 }
 
 int leat__byte_source_check_running(const leat__byte_source *source)
