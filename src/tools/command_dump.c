@@ -17,11 +17,12 @@ struct dump {
     struct layer_source_options asked; /* the layer */
     int64_t batches;
     const char *out;
-    const char *at;    /* a resume token to go on from */
+    const char *at;    /* a file with a resume token to go on from */
     const char *token; /* where that after the last batch goes */
     bool force;
     bool json;
 
+    leat_token start; /* that of `at` */
     struct layer_source source;
     struct dump_writer *writer;
     struct staged_file token_file;
@@ -75,14 +76,9 @@ static int write_batches(struct dump *dump)
 }
 
 /* Goes on where the token was saved. */
-static int resume(const struct dump *dump)
+static int resume(struct dump *dump)
 {
-    leat_token token;
-    leat_token_init(&token);
-    int status = token_file_read(dump->at, &token);
-    if (!status)
-        status = leat_data_layer_restore(dump->source.layer, &token);
-    leat_token_finish(&token);
+    int status = leat_data_layer_restore(dump->source.layer, &dump->start);
     return status == LEAT_END
                ? leat_error(LEAT_EDATA, "%s: the data ends there", dump->at)
                : status;
@@ -219,7 +215,10 @@ static int check_targets(const struct dump *dump)
 static int write_dump(struct dump *dump)
 {
     interrupt_catch_opening();
+    leat_token_init(&dump->start);
     int status = check_targets(dump);
+    if (!status && dump->at)
+        status = token_file_read(dump->at, &dump->start);
     if (!status)
         status = layer_source_create(&dump->source, &dump->asked);
     if (!status)
@@ -242,6 +241,7 @@ static int write_dump(struct dump *dump)
     int exit_status = status       ? message_last_error()
                       : dump->json ? report_json(dump)
                                    : report_text(dump);
+    leat_token_finish(&dump->start);
     staged_file_discard(&dump->token_file);
     dump_writer_close(dump->writer);
     if (status)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -289,18 +290,26 @@ static void add_options(struct image_import *import)
                                 options->max_image_bytes));
 }
 
-static void open_list(struct image_import *import)
+/* The directory that names are relative to, as an absolute path where that is
+   known: it needs all directories above. */
+static void add_root(struct image_import *import)
 {
-    const struct image_record_options *options = &import->options;
-    struct importer *importer = &import->importer;
-    /* The directory that names are relative to, as an absolute path where that
-       is known: it needs all directories above. */
-    const char *root = options->root ? options->root : ".";
+    struct stat found;
+    const char *root = import->options.root ? import->options.root : ".";
     char *path = realpath(root, NULL);
     if (!path && access(root, X_OK))
         message_fail("%s: %s", root, strerror(errno));
-    output_require(importer_add(importer, "in %s", path ? path : root));
+    if (!stat(root, &found) && !S_ISDIR(found.st_mode))
+        message_fail("%s: %s", root, strerror(ENOTDIR));
+    output_require(
+        importer_add(&import->importer, "in %s", path ? path : root));
     free(path);
+}
+
+static void open_list(struct image_import *import)
+{
+    struct importer *importer = &import->importer;
+    add_root(import);
     output_require(
         image_list_open(&import->list, import->path, (int)import->labels));
     if (import->shuffle)

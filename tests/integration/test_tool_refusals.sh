@@ -59,6 +59,12 @@ imports 'filled.leat-part: Not a directory' filled
 imports 'piped.leat-part: Not a directory' piped
 imports 'foreign.leat-part: holds files that leat did not write; remove it' foreign
 
+# A root in which no image can be.
+for path in /dev/null piped.leat-part filled.leat-part; do
+    refused "$path: Not a directory" import images - new --root $path
+done
+refused 'nowhere: No such file or directory' import images - new --root nowhere
+
 # The file of a mean or a sheet, before the database is opened.
 for path in mine linked.leat-part dangling piped.leat-part; do
     refused "$path: exists and is not a regular file" mean nowhere $path --force
@@ -98,6 +104,10 @@ dumps 'empty/: Not a directory' new empty/
 dumps 'mine: exists and is not a regular file' new mine
 dumps 'pipe: exists and is not a regular file' new pipe
 dumps "${long}1234567: File name too long" new "${long}1234567"
+# A token to go on from, which is read before the pipe.
+dumps 'nowhere: No such file or directory' new new.at --at nowhere
+dumps 'mine/text: not a resume token: too short' new new.at --at mine/text
+dumps 'pipe: expected a regular file, found a named pipe' new new.at --at pipe
 # The directory that is made for the dump is no token's, as is found before the
 # batches, which have no end.
 for path in new ./new "$PWD/new"; do
