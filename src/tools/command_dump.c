@@ -85,10 +85,14 @@ static int resume(struct dump *dump)
 }
 
 /* The layer has opened its list of bad records, and the dump its directory: the
-   token must not take the place of a file of theirs, nor of that. */
+   token must not take the place of a file of theirs, nor of that, and its own
+   directory is there by now. */
 static int check_token(const struct dump *dump)
 {
     int status = token_file_check(dump->token);
+    int code = status ? 0 : leat__file_check_directory(dump->token);
+    if (code)
+        status = leat__error_system(code, "%s", dump->token);
     if (!status)
         status = layer_source_check_output(&dump->source, dump->token);
     return status ? status : dump_writer_check(dump->writer, dump->token);
@@ -104,12 +108,15 @@ static int try_token(const struct dump *dump)
     return status;
 }
 
-/* Where the next batch would have come from. */
+/* Where the next batch would have come from. A dump that is killed before it
+   leaves no file of its token. */
 static int write_token(struct dump *dump)
 {
     leat_token token;
     leat_token_init(&token);
     int status = leat_data_layer_save(dump->source.layer, &token);
+    if (!status)
+        status = staged_file_create(&dump->token_file, dump->token);
     if (!status)
         status = token_file_write(&dump->token_file, dump->token, &token);
     leat_token_finish(&token);
@@ -133,9 +140,9 @@ static int name_files(struct dump *dump)
 /* All of it or nothing, and then the earlier dump. */
 static int publish(struct dump *dump)
 {
-    int status = dump->token ? write_token(dump) : LEAT_OK;
-    if (!status)
-        status = dump_writer_complete(dump->writer);
+    int status = dump_writer_complete(dump->writer);
+    if (!status && dump->token)
+        status = write_token(dump);
     if (status)
         return status;
     interrupt_hold();
@@ -209,7 +216,8 @@ static int check_targets(const struct dump *dump)
     int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
     if (!status && dump->token)
         status = check_token_directory(dump);
-    return status ? status : dump_writer_probe(dump->out, dump->force);
+    return status ? status
+                  : dump_writer_probe(dump->out, dump->token, dump->force);
 }
 
 static int write_dump(struct dump *dump)
@@ -229,11 +237,10 @@ static int write_dump(struct dump *dump)
         status = try_token(dump);
     interrupt_catch();
     if (!status)
-        status = dump_writer_open(&dump->writer, dump->out, dump->force);
+        status = dump_writer_open(&dump->writer, dump->out, dump->token,
+                                  dump->force);
     if (!status && dump->token)
         status = check_token(dump);
-    if (!status && dump->token)
-        status = staged_file_create(&dump->token_file, dump->token);
     if (!status)
         status = write_batches(dump);
     if (!status)

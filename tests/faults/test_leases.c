@@ -195,7 +195,7 @@ START_TEST(a_dumps_own_file_is_known)
     struct dump_directory dump;
     fixture_store(path, dump_start, DUMP_START_BYTES);
     other_process other = other_process_start(lease, path);
-    int status = dump_directory_open(&dump, directory, true);
+    int status = dump_directory_open(&dump, directory, NULL, true);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
     dump_directory_close(&dump, true);
     other_process_stop(&other);

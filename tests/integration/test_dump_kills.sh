@@ -130,4 +130,38 @@ for mode in new force; do
     [ "$calls" -gt 6 ] || fail "$mode: only $calls calls"
     echo "$mode: $((calls - 1)) calls"
 done
+
+# killed_inside CALL: a dump with its token in its own directory. Whether that ended it.
+killed_inside() {
+    rm -rf out
+    LD_PRELOAD=$trap SYSCALL_TRAP=kill:$1 "$leat" dump "${layer[@]}" --out out \
+        --token out/token >out.text 2>log
+    [ $? -eq 137 ]
+} 2>/dev/null
+# The same command again removes what it left of the token, too.
+calls=1
+staged=0
+while killed_inside $calls && [ "$calls" -lt 400 ]; do
+    how=kill:$calls
+    [ -z "$(find out -name 'token.leat-*' 2>/dev/null)" ] || staged=$((staged + 1))
+    [ -z "$(find out -name '*.npy' 2>/dev/null)" ] && force=() || force=(--force)
+    "$leat" dump "${layer[@]}" --out out --token out/token ${force[@]+"${force[@]}"} \
+        >out.text 2>log || fail "$how: the same command failed: $(<log)"
+    [ "$(echo out/*)" = 'out/data.npy out/label.npy out/token' ] ||
+        fail "$how: the same command leaves $(ls out)"
+    calls=$((calls + 1))
+done
+[ $staged -gt 0 ] || fail 'no kill left a file of the token'
+echo "token inside: $((calls - 1)) calls, $staged of them with a file of the token"
+
+# Nor does one that is killed between its batches leave any.
+"$leat" dump --reader 'range:9 | repeat' --top value=value,dtype=INT64 --batch 2 \
+    --batches 1000000000 --out between --token between/token >out.text 2>log &
+until [ -n "$(find between -size +0 -name 'value*' 2>/dev/null)" ] || ! kill -0 $! 2>/dev/null; do
+    sleep 0.01
+done
+kill -KILL $!
+wait $! 2>/dev/null
+[ -n "$(find between -size +0 -name 'value*')" ] || fail "no batches: $(<log)"
+[ -z "$(find between -name 'token*')" ] || fail "between batches: $(ls between)"
 exit "$failed"

@@ -6,6 +6,7 @@
 #include <leat/blob.h>
 #include <leat/device.h>
 #include <leat/ext/reader.h>
+#include <leat/token.h>
 
 #include <check.h>
 #include <dirent.h>
@@ -140,7 +141,7 @@ static int publish_two_batches(const char *takes_back)
     ck_assert_int_eq(leat_blob_create(&blob, device), LEAT_OK);
     ck_assert_int_eq(leat_blob_reshape(blob, LEAT_UINT8, 1, shape), LEAT_OK);
     memset(leat_blob_mutable_cpu_data(blob), 1, 1);
-    ck_assert_int_eq(dump_writer_open(&writer, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_writer_open(&writer, directory, NULL, true), LEAT_OK);
     ck_assert_int_eq(dump_writer_add(writer, 0, "data", true), LEAT_OK);
     ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
     ck_assert_int_eq(dump_writer_put(writer, 0, blob), LEAT_OK);
@@ -159,7 +160,7 @@ static void set_aside(struct dump_directory *dump)
 {
     write_file("data.npy", dump_start);
     write_file("label.npy", dump_start);
-    ck_assert_int_eq(dump_directory_open(dump, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_directory_open(dump, directory, NULL, true), LEAT_OK);
     ck_assert_int_eq(dump_directory_list_earlier(dump), LEAT_OK);
     ck_assert_int_eq(dump_directory_set_aside(dump), LEAT_OK);
     ck_assert(access(in("data.npy"), F_OK));
@@ -208,7 +209,8 @@ START_TEST(files_of_a_directory_that_came_meanwhile_stay)
     char moved[128], command[300];
     struct dump_directory dump;
     write_file("data.npy", dump_start);
-    ck_assert_int_eq(dump_directory_open(&dump, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_directory_open(&dump, directory, NULL, true),
+                     LEAT_OK);
     snprintf(moved, sizeof(moved), "%s.moved", directory);
     ck_assert_int_eq(dump_directory_list_earlier(&dump), LEAT_OK);
     ck_assert_int_eq(rename(directory, moved), 0);
@@ -253,7 +255,8 @@ START_TEST(a_file_that_took_the_place_of_a_dump_s_gets_its_name_back)
     struct dump_directory dump;
     write_file("data.npy", dump_start);
     write_file("label.npy", dump_start);
-    ck_assert_int_eq(dump_directory_open(&dump, directory, true), LEAT_OK);
+    ck_assert_int_eq(dump_directory_open(&dump, directory, NULL, true),
+                     LEAT_OK);
     ck_assert_int_eq(dump_directory_list_earlier(&dump), LEAT_OK);
     put_another("label.npy", of_another);
     ck_assert_int_eq(dump_directory_set_aside(&dump), LEAT_EINVAL);
@@ -292,13 +295,64 @@ START_TEST(a_pipe_of_a_dump_s_name_is_not_opened)
         ck_assert_int_ge(events, 0);
         ck_assert_int_ge(inotify_add_watch(events, in(names[_i]), IN_OPEN), 0);
         bool is_refused = _i == 0 || !force;
-        ck_assert_int_eq(dump_directory_open(&dump, directory, force),
+        ck_assert_int_eq(dump_directory_open(&dump, directory, NULL, force),
                          is_refused ? LEAT_EINVAL : LEAT_OK);
         dump_directory_close(&dump, !is_refused);
         ck_assert_int_eq(read(events, event, sizeof(event)), -1);
         close(events);
         ck_assert_int_eq(unlink(in(names[_i])), 0);
     }
+}
+END_TEST
+
+static void write_token(const char *name)
+{
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_token_put(&token, "leat", 4), LEAT_OK);
+    FILE *out = fopen(in(name), "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_ge(fprintf(out, "%s\n", leat_token_text(&token)), 0);
+    ck_assert_int_eq(fclose(out), 0);
+    leat_token_finish(&token);
+}
+
+/* Empty, or whole. */
+START_TEST(what_a_killed_dump_left_of_its_token_goes)
+{
+    char token[128];
+    struct dump_directory dump;
+    snprintf(token, sizeof(token), "%s", in("at"));
+    write_token("at.leat-abcdef");
+    ck_assert_int_eq(mknod(in("at.leat-bcdefg"), S_IFREG | 0600, 0), 0);
+    ck_assert_int_eq(dump_directory_probe(directory, NULL, false), LEAT_EINVAL);
+    ck_assert_int_eq(dump_directory_probe(directory, token, false), LEAT_OK);
+    ck_assert_int_eq(dump_directory_open(&dump, directory, token, false),
+                     LEAT_OK);
+    ck_assert_int_eq(count_files(), 2);
+    dump_directory_close(&dump, true);
+    ck_assert_int_eq(count_files(), 0);
+}
+END_TEST
+
+/* Or the token's directory is another one. */
+START_TEST(a_file_beside_it_that_no_token_left_stays)
+{
+    static const char *const names[] = {"at.leat-abcdef", "at2.leat-abcdef",
+                                        "at.leat-abcde", "at.leat-abcdef"};
+    char token[128];
+    struct dump_directory dump;
+    snprintf(token, sizeof(token), "%s", _i == 3 ? "/tmp/at" : in("at"));
+    if (_i == 0)
+        write_file(names[_i], of_another);
+    else
+        write_token(names[_i]);
+    ck_assert_int_eq(dump_directory_probe(directory, token, false),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(dump_directory_open(&dump, directory, token, true),
+                     LEAT_OK);
+    dump_directory_close(&dump, true);
+    ck_assert_int_eq(count_files(), 1);
 }
 END_TEST
 
@@ -322,5 +376,7 @@ int main(void)
     tcase_add_loop_test(tcase, nor_is_it_removed_with_a_dump_that_is_taken_back,
                         0, 2);
     tcase_add_loop_test(tcase, a_pipe_of_a_dump_s_name_is_not_opened, 0, 2);
+    tcase_add_test(tcase, what_a_killed_dump_left_of_its_token_goes);
+    tcase_add_loop_test(tcase, a_file_beside_it_that_no_token_left_stays, 0, 4);
     return suite_run(suite);
 }

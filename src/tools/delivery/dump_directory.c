@@ -3,14 +3,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_place.h"
+#include "base/memory.h"
 #include "tools/cli/interrupt.h"
 #include "tools/delivery/directory.h"
+#include "tools/delivery/token_file.h"
 
 #include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,13 +75,37 @@ static int find_dump_file(const struct dump_directory *directory,
                : LEAT_OK;
 }
 
+static int path_of(const struct dump_directory *directory, const char *name,
+                   char **out)
+{
+    return asprintf(out, "%s/%s", directory->path, name) < 0
+               ? leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path)
+               : LEAT_OK;
+}
+
+/* Whether the file is empty or a token. */
+static bool may_be_token(const struct dump_directory *directory,
+                         const char *name)
+{
+    char *path;
+    if (path_of(directory, name, &path))
+        return false;
+    bool may_be = !token_file_check(path);
+    free(path);
+    return may_be;
+}
+
 /* Whether a killed dump left the file, which may be empty. The name alone may
    be anybody's. */
 static bool is_leftover(const struct dump_directory *directory,
                         const char *name)
 {
     struct stat about;
-    return ends_in_npy(name, staged_file_target(name)) &&
+    size_t length = staged_file_target(name);
+    const char *token = directory->token;
+    if (token && length == strlen(token) && !strncmp(name, token, length))
+        return may_be_token(directory, name);
+    return ends_in_npy(name, length) &&
            read_start(directory, name, &about) >= 0;
 }
 
@@ -121,9 +146,10 @@ static int check_file_place(const struct dump_directory *directory,
                             const char *name)
 {
     char *path;
-    if (asprintf(&path, "%s/%s", directory->path, name) < 0)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
-    int status = leat__file_check_place(path);
+    int status = path_of(directory, name, &path);
+    if (status)
+        return status;
+    status = leat__file_check_place(path);
     free(path);
     return status;
 }
@@ -153,9 +179,10 @@ static int note_entry(struct dump_directory *directory, const char *name,
 }
 
 /* Other .npy files or a database would be taken for a part of the dump. */
-static int check(struct dump_directory *directory, bool force)
+static int check(struct dump_directory *directory)
 {
     const char *path = directory->path;
+    bool force = directory->force;
     struct entries found = {.is_database = false};
     int status = visit_entries(directory, note_entry, &found);
     if (status)
@@ -182,7 +209,33 @@ static int check(struct dump_directory *directory, bool force)
     return LEAT_OK;
 }
 
-int dump_directory_probe(const char *path, bool force)
+/* Whether a file of that path would be in the directory. */
+static int find_inside(const struct dump_directory *directory, const char *path,
+                       bool *out)
+{
+    struct stat own, parent;
+    char *above = leat__file_directory(path);
+    if (!above)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    *out = !fstat(directory->fd, &own) && !stat(above, &parent) &&
+           own.st_dev == parent.st_dev && own.st_ino == parent.st_ino;
+    leat__free(above);
+    return LEAT_OK;
+}
+
+/* Of an open directory, which knows its token's leftovers from then on. */
+static int check_with_token(struct dump_directory *directory, const char *token)
+{
+    bool is_inside = false;
+    int status = token ? find_inside(directory, token, &is_inside) : LEAT_OK;
+    if (status)
+        return status;
+    const char *slash = is_inside ? strrchr(token, '/') : NULL;
+    directory->token = !is_inside ? NULL : slash ? slash + 1 : token;
+    return check(directory);
+}
+
+int dump_directory_probe(const char *path, const char *token, bool force)
 {
     struct dump_directory directory = {.path = path, .force = force};
     int status = directory_check(path);
@@ -193,13 +246,13 @@ int dump_directory_probe(const char *path, bool force)
         return errno == ENOENT ? LEAT_OK : system_error(path);
     status = faccessat(directory.fd, ".", W_OK | X_OK, AT_EACCESS)
                  ? system_error(path)
-                 : check(&directory, force);
+                 : check_with_token(&directory, token);
     close(directory.fd);
     return status;
 }
 
 int dump_directory_open(struct dump_directory *out, const char *path,
-                        bool force)
+                        const char *token, bool force)
 {
     *out = (struct dump_directory){.path = path, .fd = -1, .force = force};
     int status = directory_make(path, &out->kept);
@@ -215,22 +268,18 @@ int dump_directory_open(struct dump_directory *out, const char *path,
         return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
                           path);
     }
-    return check(out, force);
+    return check_with_token(out, token);
 }
 
 int dump_directory_check(const struct dump_directory *directory,
                          const char *path)
 {
-    struct stat own, parent;
-    if (!ends_in_npy(path, strlen(path)))
-        return LEAT_OK;
-    char *copy = strdup(path);
-    if (!copy)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
-    bool is_inside = !fstat(directory->fd, &own) &&
-                     !stat(dirname(copy), &parent) &&
-                     own.st_dev == parent.st_dev && own.st_ino == parent.st_ino;
-    free(copy);
+    bool is_inside = false;
+    int status = ends_in_npy(path, strlen(path))
+                     ? find_inside(directory, path, &is_inside)
+                     : LEAT_OK;
+    if (status)
+        return status;
     return is_inside
                ? leat_error(LEAT_EINVAL,
                             "%s: would be taken for a part of the dump in %s; "
@@ -264,8 +313,11 @@ static int list_earlier(struct dump_directory *directory, const char *name,
         return status;
     struct dump_earlier *one = add_earlier(directory);
     char *path;
-    if (!one || asprintf(&path, "%s/%s", directory->path, name) < 0)
+    if (!one)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory->path);
+    status = path_of(directory, name, &path);
+    if (status)
+        return status;
     one->about = about;
     status = staged_file_create_in(&one->aside, directory->fd, name, path);
     if (!status)

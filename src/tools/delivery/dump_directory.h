@@ -23,7 +23,8 @@ struct dump_directory {
     int fd;           /* holds the lock on it; -1: none */
     bool is_made;     /* it, but for the first `kept` letters of the path */
     size_t kept;
-    bool force; /* an earlier dump gives way */
+    const char *token; /* borrowed, a file's name in it; NULL: not in it */
+    bool force;        /* an earlier dump gives way */
     struct dump_earlier *earlier;
     size_t nearlier;
 };
@@ -36,20 +37,21 @@ extern const char dump_start[DUMP_START_BYTES + 1];
 
 /*
  * Makes the directory if need be and locks it. With `force` other files in it
- * stay.
+ * stay. `token` is the path of the token's file, borrowed until close; NULL:
+ * none. What a killed dump left of it or of a .npy is none of the other files.
  * Errors: LEAT_EINVAL for a database's directory, for .npy files of
  * others, for other files without `force`, and while another process writes
  * there; LEAT_EIO, LEAT_ENOMEM. Closed by the caller in any case.
  */
 int dump_directory_open(struct dump_directory *out, const char *path,
-                        bool force);
+                        const char *token, bool force);
 
 /*
  * Whether dump_directory_open would refuse the directory, as far as is known
  * without the lock, or no file can be made in it. Makes nothing. Errors: as of
  * dump_directory_open.
  */
-int dump_directory_probe(const char *path, bool force);
+int dump_directory_probe(const char *path, const char *token, bool force);
 
 /*
  * Whether a file of that path would not be taken for a part of the dump.

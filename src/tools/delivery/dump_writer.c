@@ -47,12 +47,13 @@ static int out_of_memory(const struct dump_writer *writer)
 }
 
 int dump_writer_open(struct dump_writer **out, const char *directory,
-                     bool force)
+                     const char *token, bool force)
 {
     struct dump_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
-    int status = dump_directory_open(&writer->directory, directory, force);
+    int status =
+        dump_directory_open(&writer->directory, directory, token, force);
     if (status)
         dump_writer_close(writer);
     else
@@ -60,9 +61,9 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
     return status;
 }
 
-int dump_writer_probe(const char *directory, bool force)
+int dump_writer_probe(const char *directory, const char *token, bool force)
 {
-    return dump_directory_probe(directory, force);
+    return dump_directory_probe(directory, token, force);
 }
 
 int dump_writer_check(const struct dump_writer *writer, const char *path)

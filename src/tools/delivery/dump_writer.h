@@ -19,14 +19,15 @@ struct dump_writer;
  * Makes the directory if need be and locks it. With `force` other files in it
  * stay, and an earlier dump is replaced. Errors: LEAT_EINVAL for a database's
  * directory, for .npy files of others, for other files without `force`, and
- * while another process writes there; LEAT_EIO, LEAT_ENOMEM.
+ * while another process writes there; LEAT_EIO, LEAT_ENOMEM. What a killed dump
+ * left, of `token`, too, goes with the success of this one; NULL: no token.
  */
 int dump_writer_open(struct dump_writer **out, const char *directory,
-                     bool force);
+                     const char *token, bool force);
 
 /* Before there are batches: whether dump_writer_open would refuse the
    directory, or no file can be made in it. Errors: likewise. */
-int dump_writer_probe(const char *directory, bool force);
+int dump_writer_probe(const char *directory, const char *token, bool force);
 
 /* Whether a file of that path is none of the dump's. Errors: LEAT_EINVAL for a
    .npy in its directory, LEAT_ENOMEM. */
