@@ -60,17 +60,26 @@ static void write_title(struct show *show, const char *which)
     contact_sheet_title(&show->sheet, show->source, text);
 }
 
+/* Of a database; NULL: none was met. */
+static json_t *damage_json(const struct show *show)
+{
+    const char *damage = inspection_damage(&show->found);
+    return damage ? output_text(damage) : json_null();
+}
+
 /* The figures of a database alone and of a layer alone are NULL for others. */
 static json_t *report_json(const struct show *show)
 {
     bool is_layer = show->records < 0;
     return json_pack(
-        "{s:o, s:o*, s:I, s:I, s:o*, s:o*, s:o*, s:i, s:i}", "out",
-        output_text(show->out), "records",
+        "{s:o, s:o*, s:I, s:I, s:o*, s:o*, s:o*, s:o*, s:i, "
+        "s:i}",
+        "out", output_text(show->out), "records",
         is_layer ? NULL : json_integer(show->records), "shown",
         (json_int_t)show->shown, "bad", (json_int_t)show->bad, "lost",
         is_layer ? NULL : json_integer(show->lost), "exact_numbers",
-        is_layer ? NULL : json_boolean(show->found.gaps < 2), "seed",
+        is_layer ? NULL : json_boolean(show->found.gaps < 2), "damage",
+        is_layer ? NULL : damage_json(show), "seed",
         is_layer ? json_integer((json_int_t)show->seed) : NULL, "width",
         show->sheet.raster.width, "height", show->sheet.raster.height);
 }
@@ -80,6 +89,7 @@ static int report(const struct show *show)
 {
     bool is_stdout = !strcmp(show->out, "-");
     const char *out = is_stdout ? "stdout" : show->out;
+    const char *damage = inspection_damage(&show->found);
     FILE *stream = is_stdout ? stderr : stdout;
     char trouble[128];
     if (show->json)
@@ -102,6 +112,8 @@ static int report(const struct show *show)
         fprintf(stream, "%s of the database; see leat verify\n",
                 output_count(show->found.lost, "record is lost",
                              "records are lost"));
+    else if (damage)
+        fprintf(stream, "%s; see leat verify\n", plain_text(damage));
     if (show->found.gaps > 1)
         fprintf(stream, "records are numbered without those of lost pages\n");
     return 0;
@@ -110,6 +122,10 @@ static int report(const struct show *show)
 /* Bad pictures are no fault, but a sheet without others shows one. */
 static int check_good(const struct show *show)
 {
+    const char *damage = inspection_damage(&show->found);
+    if (!show->shown && damage)
+        return message_found("%s: no record was found: %s; see leat verify",
+                             show->source, damage);
     if (show->bad + show->lost < show->shown || !show->shown)
         return 0;
     if (show->records < 0)

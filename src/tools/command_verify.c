@@ -2,15 +2,10 @@
 #include "tools/command.h"
 #include "tools/database/inspection.h"
 
-static int64_t all_records(const struct inspection *found)
-{
-    return found->good + found->bad + found->lost;
-}
-
 /* The share of records that are good; 1 of an empty database. */
 static double good_share(const struct inspection *found)
 {
-    int64_t all = all_records(found);
+    int64_t all = inspection_records(found);
     return all ? (double)found->good / (double)all : 1;
 }
 
@@ -161,7 +156,7 @@ static int report_text(const struct inspection *found, const char *path)
                found->pages.leaked == 1 ? "is" : "are");
     printf("%s: %lld of %s %s good, %.6g %%", plain_text(path),
            (long long)found->good,
-           output_count(all_records(found), "record", "records"),
+           output_count(inspection_records(found), "record", "records"),
            found->good == 1 ? "is" : "are", 100 * good_share(found));
     if (found->bad)
         printf("; %lld bad", (long long)found->bad);
@@ -174,7 +169,7 @@ static int report_text(const struct inspection *found, const char *path)
 /* On stderr, in a line. */
 static int report_flaws(const struct inspection *found, const char *path)
 {
-    int64_t all = all_records(found), bad = all - found->good;
+    int64_t all = inspection_records(found), bad = all - found->good;
     const char *reason = found->flaw[0].reason;
     if (bad == 0)
         return message_found(

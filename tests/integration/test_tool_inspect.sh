@@ -331,6 +331,58 @@ cp -r good in_good/same
 (cd in_lossy && "$leat" show same --records "$records" --out ../one.png) >/dev/null
 (cd in_good && "$leat" show same --records "$records" --out ../two.png) >/dev/null
 check 'the records of these numbers' cmp -s one.png two.png
+# Where the newer meta page claims a number of records that cannot be, those that verify
+# finds are shown, and the damage is told, which is no record's.
+entries=$((4096 + 16 + 24 + 48 + 32))
+"$leat" synth digits --count 50 --seed 3 fifty >/dev/null
+cp -r fifty claim
+put claim/data.mdb $((entries + 5)) '\001'
+run 1 verify claim
+has '^claim: 50 of 50 records are good, 100 %$'
+claimed='damaged: 1099511627826 records cannot be in 13 pages'
+run 0 show claim --out claim.png
+has '^claim.png: 50 of 50 records, 1476 x '
+has "^$claimed; see leat verify\$"
+run 0 show claim --count 7 --out claim.png
+has '^claim.png: 7 of 50 records, '
+run 0 show claim --out claim.png --json
+has "\"records\": 50, \"shown\": 50, \"bad\": 0, \"lost\": 0, .*\"damage\": \"$claimed\""
+run 0 show claim --records 3,49 --out claim.png
+has '^claim.png: 2 of 50 records, '
+run 2 show claim --records 50 --out other.png
+check 'the number that verify finds' grep -q 'record 50 is wanted, there are 50$' err
+run 0 show claim --worst --out claim.png
+has '^claim.png: 50 of 50 records, 1476 x '
+has "^$claimed; see leat verify\$"
+# The same pictures as of the sound one, but for the path above them.
+mkdir in_claim in_fifty
+mv claim in_claim/same
+mv fifty in_fifty/same
+for choice in '--count 60' '--records 3,49'; do
+    # shellcheck disable=SC2086
+    (cd in_claim && "$leat" show same $choice --out ../one.png) >/dev/null
+    # shellcheck disable=SC2086
+    (cd in_fifty && "$leat" show same $choice --out ../two.png) >/dev/null
+    check "the same pictures: $choice" cmp -s one.png two.png
+done
+# One that cannot be read at all but is a database still, by its older meta page.
+put in_fifty/same/data.mdb $((entries - 26)) '\041'
+levels='damaged: a tree of 33 levels and 50 records with its root on page [0-9]+ of 13'
+for choice in '' --worst; do
+    # shellcheck disable=SC2086
+    run 1 show in_fifty/same $choice --out none.png
+    has '^none.png: 0 of 0 records, '
+    has "^$levels; see leat verify\$"
+    check 'why nothing is shown' grep -qE "^leat: in_fifty/same: no record was found: $levels; see" err
+done
+# Without that, too, the number is the meta page's.
+put in_fifty/same/data.mdb 16 '\000'
+for command in verify 'show --out other.png'; do
+    # shellcheck disable=SC2086
+    run 2 $command in_fifty/same
+    check "the number of $command" grep -qE "^leat: in_fifty/same/data.mdb: $levels\$" err
+done
+rm -r in_claim in_fifty claim.png none.png
 run 0 show jpegs --out sheet.png --side 64 --json
 has '"shown": 40'
 run 0 show good --count 6 --columns 1000 --out wide.png --json

@@ -326,6 +326,19 @@ static void sum_up(struct inspection *found)
             inspection_number(found, found->warning[i].record);
 }
 
+int64_t inspection_records(const struct inspection *inspection)
+{
+    return inspection->good + inspection->bad + inspection->lost;
+}
+
+const char *inspection_damage(const struct inspection *inspection)
+{
+    for (size_t i = 0; i < inspection->flaws; i++)
+        if (!flaw_is_record(&inspection->flaw[i]))
+            return inspection->flaw[i].reason;
+    return NULL;
+}
+
 int64_t inspection_number(const struct inspection *inspection, int64_t record)
 {
     bool is_after = inspection->gaps == 1 && record >= inspection->gap;

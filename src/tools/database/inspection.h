@@ -58,6 +58,12 @@ int inspection_run(struct inspection *out, const char *path,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context);
 
+/* All records, the lost ones as far as is known. */
+int64_t inspection_records(const struct inspection *inspection);
+
+/* The reason of the first damage that is no bad record; NULL: there is none. */
+const char *inspection_damage(const struct inspection *inspection);
+
 /* The number in the whole database of a record that a leat_lmdb_check numbered.
  */
 int64_t inspection_number(const struct inspection *inspection, int64_t record);

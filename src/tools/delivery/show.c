@@ -64,7 +64,7 @@ static int rank(void *context, const struct inspected *record)
     return LEAT_OK;
 }
 
-/* All that is bad, and then the worst of the good records. */
+/* All that is bad or lost, and then the worst of the good records. */
 static void choose_worst(struct show *show)
 {
     const struct inspection *found = &show->found;
@@ -75,8 +75,10 @@ static void choose_worst(struct show *show)
     pthread_mutex_init(&ranking.lock, NULL);
     output_require(inspect(show, &show->found, rank, &ranking));
     pthread_mutex_destroy(&ranking.lock);
+    show->records = inspection_records(found);
     for (size_t i = 0; i < found->flaws && show->shown < show->count; i++)
-        show->cell[show->shown++].flaw = &found->flaw[i];
+        if (found->flaw[i].lost)
+            show->cell[show->shown++].flaw = &found->flaw[i];
     for (int64_t i = 0; i < ranking.n && show->shown < show->count; i++)
         show->cell[show->shown++].record =
             inspection_number(found, ranking.worst[i].record);
@@ -165,22 +167,18 @@ static int read_record(struct show *show, int64_t i,
 }
 
 /* Of a sound database: finds a record without reading those before it. */
-static int draw_by_reader(struct show *show)
+static int draw_by_reader(struct show *show, struct image_reader *source)
 {
-    struct image_reader source;
     leat_image_decoder *decoder = NULL;
-    int status = image_reader_open(&source, show->source, 0);
-    if (!status)
-        status = leat_image_decoder_create(&decoder);
+    int status = leat_image_decoder_create(&decoder);
     if (!status)
         leat_image_decoder_set_max_bytes(decoder,
                                          show->layer.layer.max_image_bytes);
     for (int64_t i = 0; !status && i < show->shown; i++) {
-        status = read_record(show, i, &source, decoder);
+        status = read_record(show, i, source, decoder);
         if (!status)
             status = interrupt_check();
     }
-    image_reader_close(&source);
     leat_image_decoder_destroy(decoder);
     return status;
 }
@@ -249,6 +247,16 @@ static void find_flaws(struct show *show)
     }
 }
 
+/* Finds the records of a damaged database, however many it claims to have. */
+static void inspect_all(struct show *show)
+{
+    if (!show->found.flaws) {
+        inspection_finish(&show->found);
+        output_require(inspect(show, &show->found, NULL, NULL));
+    }
+    show->records = inspection_records(&show->found);
+}
+
 /*
  * Of a damaged database: the numbers of records after the damage are known once
  * all of it was inspected, and a second inspection meets them again.
@@ -256,10 +264,7 @@ static void find_flaws(struct show *show)
 static void draw_by_inspection(struct show *show)
 {
     struct inspection again = {0};
-    if (!show->found.flaws) {
-        inspection_finish(&show->found);
-        output_require(inspect(show, &show->found, NULL, NULL));
-    }
+    inspect_all(show);
     find_flaws(show);
     if (show->missing)
         output_require(inspect(show, &again, draw_inspected, show));
@@ -267,21 +272,42 @@ static void draw_by_inspection(struct show *show)
     draw_rest(show);
 }
 
-void show_database(struct show *show)
+static bool is_damage(int status)
+{
+    return status == LEAT_EFORMAT || status == LEAT_EIO;
+}
+
+static int64_t count_records(const char *path)
 {
     leat_lmdb_check *check;
-    output_require(leat_lmdb_check_open(&check, show->source));
+    output_require(leat_lmdb_check_open(&check, path));
     interrupt_catch();
-    show->records = leat_lmdb_check_count(check);
+    int64_t records = leat_lmdb_check_count(check);
     leat_lmdb_check_close(check);
+    return records;
+}
+
+void show_database(struct show *show)
+{
+    struct image_reader source = {0};
+    show->records = count_records(show->source);
     if (show->worst)
         choose_worst(show);
+    int status = show->found.flaws
+                     ? LEAT_EFORMAT
+                     : image_reader_open(&source, show->source, 0);
+    if (is_damage(status))
+        inspect_all(show);
     else
+        output_require(status);
+    if (!show->worst)
         choose_records(show);
     output_require(contact_sheet_init(&show->sheet, show->shown, show->side,
                                       show->columns));
-    int status = show->found.flaws ? LEAT_EFORMAT : draw_by_reader(show);
-    if (status == LEAT_EFORMAT || status == LEAT_EIO)
+    if (!status)
+        status = draw_by_reader(show, &source);
+    image_reader_close(&source);
+    if (is_damage(status))
         draw_by_inspection(show);
     else
         output_require(status);

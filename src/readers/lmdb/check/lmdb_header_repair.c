@@ -63,6 +63,19 @@ static int find_second(meta_pages *pages)
     return LEAT_OK;
 }
 
+/* For a snapshot that is valid except for its number of records. */
+static int cut_count(const meta_pages *pages, leat__lmdb_meta *meta,
+                     leat__lmdb_map *out)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    meta->entries = 0;
+    int status =
+        leat__lmdb_map_init(out, pages->name, pages->base, pages->size, meta);
+    /* The line has the number that the meta page has. */
+    return status ? leat_error(status, "%s", line) : LEAT_OK;
+}
+
 /* Cuts the tree to the pages that the file has, if its root is among them. */
 static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
 {
@@ -82,13 +95,7 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
         status =
             leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
     }
-    if (status) {
-        /* The snapshot is valid except for its number of records. */
-        meta.entries = 0;
-        status =
-            leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
-    }
-    return status;
+    return status ? cut_count(pages, &meta, out) : LEAT_OK;
 }
 
 /* Whether the file was truncated: its meta page would be valid for the whole
