@@ -284,7 +284,7 @@ static int hold_rows(leat__zip *zip)
     if (!zip->held)
         return LEAT_ENOMEM;
     leat_token_init(&zip->held->begin);
-    zip->held->at_once = 1;
+    zip->held->at_once = LEAT__ZIP_ROWS / 4;
     zip->held->rows = leat__zip_pool_take(&zip->pool);
     return zip->held->rows ? LEAT_OK : LEAT_ENOMEM;
 }
