@@ -69,11 +69,11 @@ static int add_path(leat__file_list *list, const char *folder, const char *path,
     return LEAT_OK;
 }
 
-/* A file's name; one that would be a list as the text of a reader has ./ before
- * it. */
-static int add_name(leat__file_list *list, const char *name, size_t size)
+/* A line of a list; one that would be a list as the text of a reader has ./
+ * before it. */
+static int add_line(leat__file_list *list, const char *line, size_t size)
 {
-    return add_path(list, name[0] == '@' ? "./" : "", name, size);
+    return add_path(list, line[0] == '@' ? "./" : "", line, size);
 }
 
 int leat__file_list_parse(leat__file_list *list, const char *name,
@@ -95,7 +95,7 @@ int leat__file_list_parse(leat__file_list *list, const char *name,
             stop--;
         status = leat__opening_check(name);
         if (!status && stop > line)
-            status = add_name(list, line, (size_t)(stop - line));
+            status = add_line(list, line, (size_t)(stop - line));
     }
     if (!status && list->n == before)
         return leat_error(LEAT_EFORMAT, "%s: the list names no files", name);
@@ -176,11 +176,9 @@ static int append(pattern_search *search, size_t *used, const char *text,
     return LEAT_OK;
 }
 
-/* A match is not standard input, as - is. */
 static int add_match(const pattern_search *search)
 {
-    const char *match = strcmp(search->path, "-") ? search->path : "./-";
-    return add_name(search->list, match, strlen(match));
+    return add_path(search->list, "", search->path, strlen(search->path));
 }
 
 static int add_existing(const pattern_search *search)
@@ -323,16 +321,37 @@ static int find_matches(pattern_search *search)
     return status;
 }
 
-/* Those with ./ before them are where they were without it. */
-static const char *sorted_as(const char *path)
-{
-    bool is_prefixed = !strcmp(path, "./-") || !strncmp(path, "./@", 3);
-    return is_prefixed ? path + 2 : path;
-}
-
 static int compare(const void *a, const void *b)
 {
-    return strcmp(sorted_as(*(char *const *)a), sorted_as(*(char *const *)b));
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A match is a file, not standard input or a list as the text of a reader is.
+ */
+static int mark_file(leat__file_list *list, char **path)
+{
+    if (strcmp(*path, "-") != 0 && (*path)[0] != '@')
+        return LEAT_OK;
+    size_t size = strlen(*path) + 1;
+    int status = count_bytes(list, 2);
+    char *marked = status ? NULL : leat__realloc(*path, size + 2);
+    if (!marked)
+        return status ? status : LEAT_ENOMEM;
+    memmove(marked + 2, marked, size);
+    memcpy(marked, "./", 2);
+    *path = marked;
+    return LEAT_OK;
+}
+
+/* The order is that of what was matched, before anything is marked. */
+static int sort_matches(leat__file_list *list, int first)
+{
+    int status = LEAT_OK;
+    qsort(list->path + first, (size_t)(list->n - first), sizeof(char *),
+          compare);
+    for (int i = first; !status && i < list->n; i++)
+        status = mark_file(list, &list->path[i]);
+    return status;
 }
 
 static int add_pattern(leat__file_list *list, const char *text)
@@ -355,10 +374,7 @@ static int add_pattern(leat__file_list *list, const char *text)
     pattern->n = list->n - pattern->first;
     if (!status && pattern->n == 0)
         return leat_error(LEAT_EIO, "%s: no file matches", text);
-    if (list->path && pattern->n > 1)
-        qsort(list->path + pattern->first, (size_t)pattern->n, sizeof(char *),
-              compare);
-    return status;
+    return status || !list->path ? status : sort_matches(list, pattern->first);
 }
 
 /* A file whose name looks like a pattern is itself. */

@@ -129,6 +129,29 @@ START_TEST(a_match_that_means_something_else_is_a_path)
 }
 END_TEST
 
+/* The ./ of a pattern is a part of its matches; one that is added is not. */
+START_TEST(a_match_is_sorted_with_the_start_of_its_pattern)
+{
+    static const char *const names[] = {"-", "+", "@x", "A", ".a"};
+    for (int i = 0; i < 5; i++)
+        write_file(names[i], "");
+    ck_assert_int_eq(leat__file_list_add(&list, "./*"), LEAT_OK);
+    check_list(4, (const char *const[]){"./+", "./-", "./@x", "./A"});
+    leat__file_list_close(&list);
+    ck_assert_int_eq(leat__file_list_add(&list, "*"), LEAT_OK);
+    check_list(4, (const char *const[]){"+", "./-", "./@x", "A"});
+    leat__file_list_close(&list);
+    /* Whose first part matches two names of one directory. */
+    ck_assert_int_eq(mkdir("sub", 0755), 0);
+    write_file("sub/@x", "");
+    write_file("sub/-", "");
+    ck_assert_int_eq(chdir("sub"), 0);
+    ck_assert_int_eq(leat__file_list_add(&list, ".*/[@+]*"), LEAT_OK);
+    check_list(3, (const char *const[]){"../+", "../@x", "./@x"});
+    ck_assert_int_eq(chdir(".."), 0);
+}
+END_TEST
+
 START_TEST(a_pattern_without_a_match_names_itself)
 {
     ck_assert_int_eq(leat__file_list_add(&list, "*.rec"), LEAT_EIO);
@@ -456,6 +479,7 @@ int main(void)
     TCase *tests = tcase_create("file_list");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_pattern_is_sorted_by_bytes);
+    tcase_add_test(tests, a_match_is_sorted_with_the_start_of_its_pattern);
     tcase_add_test(tests, the_order_of_texts_is_kept);
     tcase_add_test(tests, a_name_that_looks_like_a_pattern_is_itself);
     tcase_add_test(tests, a_match_that_means_something_else_is_a_path);
