@@ -145,17 +145,13 @@ static bool is_anothers(const struct stat *found, const char *directory)
            above.st_mode & S_ISVTX && user != above.st_uid;
 }
 
-/* As chattr has it: of the file, or for a directory to which files are only
- * added. */
-static bool is_fixed(const char *path, const char *directory)
+/* As chattr has it. */
+static bool is_fixed(const char *path)
 {
     struct statx found;
-    return (!statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
-                   &found) &&
-            found.stx_attributes &
-                (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) ||
-           (!statx(AT_FDCWD, directory, AT_NO_AUTOMOUNT, 0, &found) &&
-            found.stx_attributes & STATX_ATTR_APPEND);
+    return !statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
+                  &found) &&
+           found.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND);
 }
 
 /* Files of an overlay have other devices than their directory. */
@@ -173,6 +169,18 @@ static bool is_mount_point(const char *path, const struct stat *found,
            above.st_dev != found->st_dev;
 }
 
+int leat__file_check_directory_renames(const char *directory)
+{
+    struct statx found;
+    if (statx(AT_FDCWD, directory, AT_NO_AUTOMOUNT, 0, &found) ||
+        !(found.stx_attributes & STATX_ATTR_APPEND))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: is append-only (chattr), so that nothing in it can "
+                      "be renamed, replaced or removed; give another directory",
+                      directory);
+}
+
 static int check_place(const char *path, const struct stat *found,
                        const char *directory)
 {
@@ -187,7 +195,10 @@ static int check_place(const char *path, const struct stat *found,
                           "%s: is a mount point, which nothing can replace; "
                           "give another name",
                           path);
-    if (is_fixed(path, directory))
+    int status = leat__file_check_directory_renames(directory);
+    if (status)
+        return status;
+    if (is_fixed(path))
         return leat_error(LEAT_EINVAL,
                           "%s: is immutable or append-only (chattr), so that "
                           "nothing can replace it; give another name",
@@ -204,6 +215,16 @@ int leat__file_check_place(const char *path)
     if (!directory)
         return LEAT_ENOMEM;
     int status = check_place(path, &found, directory);
+    leat__free(directory);
+    return status;
+}
+
+int leat__file_check_renames(const char *path)
+{
+    char *directory = leat__file_directory(path);
+    if (!directory)
+        return LEAT_ENOMEM;
+    int status = leat__file_check_directory_renames(directory);
     leat__free(directory);
     return status;
 }

@@ -34,10 +34,18 @@ int leat__file_check_directory(const char *path);
 /*
  * Whether what is at `path`, if anything, can be replaced or renamed there:
  * LEAT_EINVAL for a mount point, for what another user has in a sticky
- * directory, and for what chattr has made immutable or append-only.
- * LEAT_ENOMEM.
+ * directory, for what chattr has made immutable or append-only, and for what is
+ * in a directory that chattr has made append-only. LEAT_ENOMEM.
  */
 int leat__file_check_place(const char *path);
+
+/*
+ * Whether a file that is made in the directory of `path` can be renamed and
+ * removed there: LEAT_EINVAL for a directory that chattr has made append-only.
+ * LEAT_ENOMEM. The second is told the directory itself.
+ */
+int leat__file_check_renames(const char *path);
+int leat__file_check_directory_renames(const char *directory);
 
 /* Whether what is at `path`, if anything, is a file: nothing replaces a
  * device, a pipe, a link or a directory. LEAT_EINVAL, LEAT_EIO. */

@@ -161,9 +161,27 @@ if chattr +i token.at 2>/dev/null; then
         imports "db/data.mdb: $fixed" db --force
         chattr -$flag db/data.mdb
     done
-    chattr +a adds
-    imports "adds/data.mdb: $fixed" adds --force
-    chattr -a adds
+    # Nothing is renamed or removed in a directory to which files are only added.
+    adds='is append-only (chattr), so that nothing in it can be renamed, replaced or removed; give another directory'
+    cp -r written added && cp written.at added
+    mkdir added/{out,new}.leat-part added/cache.partial
+    chattr +a adds added
+    imports "adds: $adds" adds --force
+    imports "added: $adds" added/made
+    imports "added: $adds" added/new
+    refused "added: $adds" synth digits --count 4 added/made
+    refused "added: $adds" synth digits --count 4 added/out
+    dumps "added: $adds" added new.at --force
+    dumps "added: $adds" new added/at
+    dumps "added: $adds" new added/written.at
+    for path in added/made added/cache; do
+        refused "added: $adds" cat "text:numbers | cache:dir=$path"
+    done
+    # A new file is written without a name and gets one.
+    "$leat" mean db added/mean >out 2>err || fail "no mean beside others: $(cat err)"
+    refused "added: $adds" mean db added/mean --force
+    chattr -a adds added
+    [ -s added/mean ] || fail 'the mean is not there'
 else
     echo 'left out: files that chattr fixes'
 fi

@@ -48,6 +48,8 @@ int leat__cache_target_check(const char *path)
     int status = check_empty(path);
     /* Rename, which comes last, has to replace it. */
     if (!status)
+        status = leat__file_check_renames(path);
+    if (!status)
         return leat__file_check_place(path);
     if (status != LEAT_AGAIN)
         return status;

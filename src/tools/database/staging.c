@@ -314,7 +314,9 @@ static int check_target(const struct staging *staging, int at, const char *from)
 static int begin(struct staging *staging, bool restart)
 {
     char *found = NULL;
-    int status = lock(staging);
+    int status = leat__file_check_renames(staging->path);
+    if (!status)
+        status = lock(staging);
     if (!status)
         status = read_journal(staging, &found);
     const char *journal = found ? found : "";
@@ -324,6 +326,9 @@ static int begin(struct staging *staging, bool restart)
         status = check_target(staging, staging->fd, "");
     if (!status && staging->state != STAGING_COMPLETE)
         status = take_over(staging, journal, restart);
+    if (!status && staging->state != STAGING_COMPLETE && staging->replace)
+        status =
+            staged_contents_try_move(staging->fd, STAGED_LOCK, staging->target);
     free(found);
     return status;
 }
@@ -389,7 +394,9 @@ static int check_early(struct staging *staging, const char *parent,
                                  : leat__file_check_directory(staging->path);
     if (code)
         return cannot_make(staging, code);
-    int status = is_there ? check_left(staging) : LEAT_OK;
+    int status = leat__file_check_renames(staging->path);
+    if (!status && is_there)
+        status = check_left(staging);
     if (status)
         return status;
     bool is_published = is_there && !restart && holds(staging, "journal") &&

@@ -184,7 +184,9 @@ static int check(struct dump_directory *directory)
     const char *path = directory->path;
     bool force = directory->force;
     struct entries found = {.is_database = false};
-    int status = visit_entries(directory, note_entry, &found);
+    int status = leat__file_check_directory_renames(path);
+    if (!status)
+        status = visit_entries(directory, note_entry, &found);
     if (status)
         return status;
     if (found.is_database)

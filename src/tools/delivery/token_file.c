@@ -33,7 +33,9 @@ int token_file_check(const char *path)
 {
     struct stat found;
     leat_token token;
-    int status = leat__file_check_place(path);
+    int status = leat__file_check_renames(path);
+    if (!status)
+        status = leat__file_check_place(path);
     if (!status)
         status = leat__file_check_regular(path);
     if (status || lstat(path, &found) || found.st_size == 0)
