@@ -8,8 +8,9 @@
  * a second later), or fail:N:ERRNO (the call fails, as do all later writes if
  * ERRNO is ENOSPC). sync:N is of fsync alone: the Nth makes the file `syncing`
  * and never returns, as that of a disk that hangs.
- * SYSCALL_TRAP_PLAIN: renameat2 knows no flags. SYSCALL_TRAP_PAGE: the bytes of
- * a page that the system claims to have.
+ * SYSCALL_TRAP_PLAIN: renameat2 knows no flags. SYSCALL_TRAP_BRANCHES: no file
+ * of database/ can be moved, as if other directories had another project ID.
+ * SYSCALL_TRAP_PAGE: the bytes of a page that the system claims to have.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -146,6 +147,10 @@ int renameat2(int from_directory, const char *from, int to_directory,
 {
     if (flags && getenv("SYSCALL_TRAP_PLAIN")) {
         errno = EINVAL;
+        return -1;
+    }
+    if (getenv("SYSCALL_TRAP_BRANCHES") && !strncmp(from, "database/", 9)) {
+        errno = EXDEV;
         return -1;
     }
     TRAP();

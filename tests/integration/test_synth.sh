@@ -118,6 +118,28 @@ refuses 2 "$leat" synth digits --count 5 --force stdout
 cmp first/data.mdb third/data.mdb || fail "not replaced with --force"
 [ "$(echo first*)" = first ] || fail "left behind beside a replaced one"
 
+# A directory of the same mount that takes no file of another one is found before the
+# work, and all is as it was.
+if [ -f "${LEAT_SYSCALL_TRAP-}" ]; then
+    apart='first: takes no files from another directory, as one with a project ID of its own; rename it first, or give another name'
+    for command in 'synth noise --count 1000000 --shape 3,256,256' 'import pipeline lmdb:second'; do
+        # shellcheck disable=SC2086
+        refuses 2 env LD_PRELOAD="$LEAT_SYSCALL_TRAP" SYSCALL_TRAP_BRANCHES=1 \
+            timeout -k 5 30 "$leat" $command first --force
+        says "$apart"
+        [ "$(echo first*)" = first ] || fail "left behind by: $command"
+        [ "$(ls first)" = data.mdb ] || fail "left inside by: $command"
+    done
+    cmp first/data.mdb third/data.mdb || fail "changed, though refused"
+    # What a run has left that was killed as it tried is no foreign file.
+    : >first/leat-tried.mdb
+    "$leat" synth digits --count 100 --seed 8 --force first >/dev/null ||
+        fail "a file that was tried stands in the way"
+    [ "$(ls first)" = data.mdb ] || fail "a file that was tried stays"
+else
+    echo "left out: directories that take no files (needs LEAT_SYSCALL_TRAP)"
+fi
+
 # Nothing is left when the file cannot be written.
 refuses 2 "$leat" synth digits --count 5 missing/made
 # shellcheck disable=SC2016

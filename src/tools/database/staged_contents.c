@@ -9,12 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+/* The name that a file gets in the target for a moment. A killed run may leave
+   it, and the next one replaces it. */
+#define TRIED "leat-tried.mdb"
 
 int staged_contents_is_foreign(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-           strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0;
+           strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0 &&
+           strcmp(name, TRIED) != 0;
 }
 
 int staged_contents_find(int at, const char *name, const char *path,
@@ -72,4 +78,41 @@ int staged_contents_check_target(const char *target, int at, const char *from,
                           : "%s: exists and is no database directory; choose "
                             "another name",
                       target);
+}
+
+static int refuse_move(const char *target)
+{
+    if (errno != EXDEV)
+        return leat__error_system(errno, "%s: cannot replace its files",
+                                  target);
+    return leat_error(LEAT_EINVAL,
+                      "%s: takes no files from another directory, as one with "
+                      "a project ID of its own; rename it first, or give "
+                      "another name",
+                      target);
+}
+
+static int try_move(int at, const char *staged, int to, const char *target)
+{
+    int fd = openat(at, staged,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return refuse_move(target);
+    close(fd); /* It is empty: nothing is lost if this fails. */
+    if (!renameat(at, staged, to, TRIED) && !unlinkat(to, TRIED, 0))
+        return LEAT_OK;
+    int status = refuse_move(target);
+    unlinkat(at, staged, 0);
+    return status;
+}
+
+int staged_contents_try_move(int at, const char *staged, const char *target)
+{
+    int to = open(target, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (to < 0)
+        return errno == ENOENT ? LEAT_OK
+                               : leat__error_system(errno, "%s", target);
+    int status = try_move(at, staged, to, target);
+    close(to);
+    return status;
 }

@@ -30,4 +30,11 @@ int staged_contents_find(int at, const char *name, const char *path,
 int staged_contents_check_target(const char *target, int at, const char *from,
                                  bool replace);
 
+/*
+ * Whether a file can be moved to the directory `target`, if it is there: makes
+ * the file `staged`, seen from `at`, moves it and removes it. Some file systems
+ * refuse it between directories of one mount. Errors: LEAT_EINVAL, LEAT_EIO.
+ */
+int staged_contents_try_move(int at, const char *staged, const char *target);
+
 #endif
