@@ -76,6 +76,27 @@ void leat__mapped_file_init(leat__mapped_file *out, const char *name,
     };
 }
 
+/* A file system without a page cache, such as FUSE with direct_io, shares no
+ * pages, but has private ones, which show the file as they are read first. */
+static void *map_pages(size_t size, int fd)
+{
+    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    return base == MAP_FAILED && errno == ENODEV
+               ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0)
+               : base;
+}
+
+static int refuse_map(const char *name, size_t size)
+{
+    if (errno != ENODEV)
+        return leat__error_system(errno, "%s: %zu bytes cannot be mapped", name,
+                                  size);
+    return leat_error(LEAT_EIO,
+                      "%s: its file system maps no files: read it through a "
+                      "pipe",
+                      name);
+}
+
 static int map_whole(leat__mapped_file *out, const char *name, int fd,
                      struct stat *about)
 {
@@ -96,10 +117,9 @@ static int map_whole(leat__mapped_file *out, const char *name, int fd,
     if ((uintmax_t)about->st_size > PTRDIFF_MAX)
         return leat_error(LEAT_EIO, "%s: too large to be mapped", name);
     if (size > 0)
-        base = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+        base = map_pages(size, fd);
     if (base == MAP_FAILED)
-        return leat__error_system(errno, "%s: %zu bytes cannot be mapped", name,
-                                  size);
+        return refuse_map(name, size);
     leat__mapped_file_init(out, name, base, size, fd);
     return LEAT_OK;
 }

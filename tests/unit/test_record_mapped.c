@@ -7,7 +7,10 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/mman.h>
 
 /* Four files, the second and the last of them empty. */
 enum { FILES = 4, RECORDS = 700 };
@@ -19,6 +22,25 @@ static char text[FIXTURE_PATH + 128];
 static record_bytes file;
 static leat_sample buffers[64];
 static leat_sample *out[64];
+
+/* What a file system does not have: shared pages, nor any. */
+static bool has_no_shared, has_no_pages;
+static int code_of_map;
+
+void *__real_mmap(void *at, size_t size, int access, int flags, int fd,
+                  off_t offset);
+void *__wrap_mmap(void *at, size_t size, int access, int flags, int fd,
+                  off_t offset);
+
+void *__wrap_mmap(void *at, size_t size, int access, int flags, int fd,
+                  off_t offset)
+{
+    bool is_refused = has_no_pages || (has_no_shared && flags & MAP_SHARED);
+    if (fd < 0 || !is_refused)
+        return __real_mmap(at, size, access, flags, fd, offset);
+    errno = code_of_map;
+    return MAP_FAILED;
+}
 
 /* Record i: its number, and i mod 50 bytes more. */
 static void add_record(int i)
@@ -42,6 +64,8 @@ static void write_files(void)
 
 static void set_up(void)
 {
+    has_no_shared = has_no_pages = false;
+    code_of_map = ENODEV;
     fixture_directory(folder);
     for (int i = 0; i < FILES; i++)
         snprintf(path[i], sizeof(path[i]), "%s/part-%d", folder, i);
@@ -97,6 +121,40 @@ START_TEST(files_are_read_one_after_the_other)
         seek_to(reader, i + 1, 0);
     }
     leat_reader_close(reader);
+}
+END_TEST
+
+/* As FUSE with direct_io. */
+START_TEST(files_without_shared_pages_are_read)
+{
+    has_no_shared = true;
+    leat_reader *reader = record_reader_open(text);
+    read_to_end(reader, 0, 7);
+    leat_reader_close(reader);
+}
+END_TEST
+
+static void refuse_to_open(const char *words)
+{
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path[0]));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), words));
+    leat_pipeline_unref(pipeline);
+}
+
+START_TEST(files_without_pages_are_refused_with_another_way)
+{
+    has_no_pages = true;
+    refuse_to_open("its file system maps no files: read it through a pipe");
+    code_of_map = EPERM;
+    refuse_to_open("bytes cannot be mapped: Operation not permitted");
+    /* Nor is another way tried then. */
+    has_no_pages = false;
+    has_no_shared = true;
+    refuse_to_open("bytes cannot be mapped: Operation not permitted");
 }
 END_TEST
 
@@ -529,6 +587,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, files_are_read_one_after_the_other);
+    tcase_add_test(tcase, files_without_shared_pages_are_read);
+    tcase_add_test(tcase, files_without_pages_are_refused_with_another_way);
     tcase_add_test(tcase, too_many_files_are_refused_with_another_way);
     tcase_add_test(tcase, every_position_is_found);
     tcase_add_test(tcase, threads_read_at_random_beside_a_walk);
