@@ -14,7 +14,8 @@
 /* The help of an argument that is added by leat__file_list_add. */
 #define LEAT__FILE_LIST_HELP                                                   \
     "paths; with * ? [ patterns, each sorted by bytes, unless a file has "     \
-    "that name; @LIST: the paths in a file, a line each"
+    "that name; @LIST: the paths in a file, a line each, - for standard "      \
+    "input"
 
 /* A folder in which a pattern was looked for. */
 typedef struct leat__listed_folder {
@@ -45,8 +46,9 @@ typedef struct leat__file_list {
 
 /*
  * Adds the files that one text names, after those that are there:
- *  - @LIST: the paths in the file LIST, a line each, as they are; empty lines
- *    do not count; relative ones to the working directory;
+ *  - @LIST: the paths in the file LIST, a line each, as they are, so that - is
+ *    standard input, but @x is the file ./@x; empty lines do not count;
+ *    relative ones to the working directory;
  *  - a text with * ? or [, of which no file has the name: the files that match,
  *    sorted by their bytes in every locale; one that is called - or begins with
  *    @ has ./ before it, so that it is a path to whoever reads it;
