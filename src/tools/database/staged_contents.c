@@ -116,3 +116,17 @@ int staged_contents_try_move(int at, const char *staged, const char *target)
     close(to);
     return status;
 }
+
+int staged_contents_sync(int at, const char *name, const char *path)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
+    /* A file system that cannot sync directories need not. */
+    int status = fsync(fd) && errno != EINVAL
+                     ? leat__error_system(errno, "%s", path)
+                     : LEAT_OK;
+    close(fd);
+    return status;
+}

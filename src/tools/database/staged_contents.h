@@ -37,4 +37,8 @@ int staged_contents_check_target(const char *target, int at, const char *from,
  */
 int staged_contents_try_move(int at, const char *staged, const char *target);
 
+/* Puts the names in a directory on disk, where that can be done: one that may
+ * be written but not read cannot be synced. Errors: LEAT_EIO, naming `path`. */
+int staged_contents_sync(int at, const char *name, const char *path);
+
 #endif

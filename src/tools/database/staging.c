@@ -80,21 +80,6 @@ static int remove_database(const struct staging *staging)
     return status ? status : remove_entry(staging, "database", AT_REMOVEDIR);
 }
 
-/* A file system that cannot sync directories need not, and a directory that may
-   be written but not read cannot be synced. */
-static int sync_directory(int at, const char *name, const char *path)
-{
-    int fd = openat(at, name, DIRECTORY);
-    if (fd < 0)
-        return errno == EACCES ? LEAT_OK
-                               : leat__error_system(errno, "%s", path);
-    int status = fsync(fd) && errno != EINVAL
-                     ? leat__error_system(errno, "%s", path)
-                     : LEAT_OK;
-    close(fd);
-    return status;
-}
-
 static int is_foreign_here(const struct dirent *entry)
 {
     return staged_contents_is_foreign(entry) &&
@@ -144,7 +129,8 @@ static int write_journal(const struct staging *staging, size_t kept,
                      ? leat__error_system(errno, "%s", staging->path)
                      : LEAT_OK;
     close(fd); /* fsync has reported any failure. */
-    return status ? status : sync_directory(staging->fd, ".", staging->path);
+    return status ? status
+                  : staged_contents_sync(staging->fd, ".", staging->path);
 }
 
 /* Takes the result and the identity saved by the last line, if the journal has
@@ -436,7 +422,7 @@ static int move_file(const struct staging *staging)
         replaced_lock_undo(&lock);
     } else if (!status) {
         replaced_lock_finish(&lock);
-        status = sync_directory(target, ".", staging->target);
+        status = staged_contents_sync(target, ".", staging->target);
     }
     close(target);
     return status;
@@ -481,7 +467,7 @@ int staging_publish(struct staging *staging, int64_t result)
     if (!status)
         status = find_data(staging->fd, STAGED_DATA, staging->path, identity);
     if (!status)
-        status = sync_directory(staging->fd, "database", staging->path);
+        status = staged_contents_sync(staging->fd, "database", staging->path);
     if (!status && staging->journal) {
         snprintf(line, sizeof(line), COMPLETE "%" PRId64 " %s\n", result,
                  identity);
@@ -490,7 +476,7 @@ int staging_publish(struct staging *staging, int64_t result)
     if (!status)
         status = move_to_target(staging);
     if (!status)
-        status = sync_directory(staging->fd, "..", staging->path);
+        status = staged_contents_sync(staging->fd, "..", staging->path);
     staging->published = !status;
     return status;
 }
