@@ -13,4 +13,10 @@
 int leat__parallel_for(const char *name, int n,
                        int (*function)(int i, void *context), void *context);
 
+/* The same with function(0, context) on the calling thread, whose signals are
+ * not blocked: they interrupt its writes. */
+int leat__parallel_for_helped(const char *name, int n,
+                              int (*function)(int i, void *context),
+                              void *context);
+
 #endif

@@ -1,4 +1,5 @@
 /* main.c: `leat COMMAND ...`. */
+#include "tools/cli/interrupt.h"
 #include "tools/command.h"
 
 #include <leat/log.h>
@@ -9,14 +10,18 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Silent unless LEAT_LOG_LEVEL asks for more. */
+/* Silent unless LEAT_LOG_LEVEL asks for more. On any thread, so that the lock
+ * of stderr makes each wait for the line before it. */
 static void print_log(void *user, leat_log_level level, const char *line)
 {
     (void)user;
     (void)level;
     char plain[4096];
     plain_text_write(plain, sizeof(plain), line);
-    fprintf(stderr, "leat: %s\n", plain);
+    flockfile(stderr);
+    if (interrupt_await_messages())
+        fprintf(stderr, "leat: %s\n", plain);
+    funlockfile(stderr);
 }
 
 /*

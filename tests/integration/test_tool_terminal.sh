@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the tool shows people: bars on a terminal, messages that take their place,
-# what Ctrl-C does, once and twice, and what a signal to a background job does:
+# what Ctrl-C does, once and twice, what a signal to a background job does, and one
+# where nobody reads the messages:
 # test_tool_terminal.sh TOOL
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -186,6 +187,97 @@ echo "status $?" >>read_ended
 END
 script -qec "bash reads.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
 [ "$(xargs <read_ended)" = 'T status 143' ] || complain "a background cat: $(xargs <read_ended)"
+
+# asleep PID [THREAD]: whether the process has its handler, and all its threads
+# sleep, one of them of that name. Three looks in a row tell a wait from a nap.
+asleep() {
+    local look
+    catches "$1" || return
+    [ $# -eq 1 ] || grep -qx "$2" /proc/"$1"/task/*/comm 2>/dev/null || return
+    for look in 1 2 3; do
+        sed 's/.*) //; s/ .*//' /proc/"$1"/task/*/stat 2>/dev/null |
+            grep -qv '^S$' && return 1
+        sleep 0.$look
+    done
+}
+
+# ends PID WHAT: it ends by one signal once it waits.
+ends() {
+    kill -TERM "$1"
+    SECONDS=0
+    while kill -0 "$1" 2>/dev/null && [ $SECONDS -lt 60 ]; do sleep 0.01; done
+    kill -KILL "$1" 2>/dev/null && complain "$2 did not end"
+}
+
+# A check that takes long enough for several bars.
+records=500000
+while [ $records -le 32000000 ]; do
+    "$leat" synth noise --count $records --shape 1,1,1 --force long >out 2>shown ||
+        complain "synth: status $?"
+    on_terminal verify long || complain "verify: status $?"
+    [ "$(grep -o '\[[#.]*\] ' shown | wc -l)" -ge 2 ] && break
+    records=$((records * 2))
+done
+grep -q '\[[#.]*\] ' shown || complain 'no bar of a check'
+
+# A terminal whose output is stopped, as by Ctrl-S: stopped.sh TOOL ARGUMENT...
+cat >stopped.sh <<'END'
+python3 -c 'import termios; termios.tcflow(1, termios.TCOOFF)' || exit
+echo $$ >stopped_pid
+exec env --default-signal=INT "$@"
+END
+for command in 'verify long' 'show long --worst --out worst.png' 'mean long mean2.binaryproto'; do
+    python3 -c 'import termios' 2>/dev/null || {
+        echo 'not tested: a stopped terminal needs python3'
+        break
+    }
+    rm -f stopped_pid
+    script -qec "bash stopped.sh $(printf %q "$leat") $command" shown </dev/null >/dev/null 2>&1 &
+    terminal=$!
+    until [ -s stopped_pid ] || ! kill -0 $terminal 2>/dev/null; do sleep 0.01; done
+    pid=$(cat stopped_pid)
+    until asleep "$pid" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
+    ends "$pid" "$command on a stopped terminal"
+    wait $terminal
+    status=$?
+    [ $status -eq 143 ] || complain "status $status of $command on a stopped terminal"
+done
+
+# With `stty tostop` a background job's bar stops it: draws.sh TOOL
+cat >draws.sh <<'END'
+set -m
+stty tostop
+state() { sed 's/.*) //; s/ .*//' /proc/$pid/stat 2>/dev/null; }
+"$1" verify long &
+pid=$!
+until [ "$(state)" = T ] || [ "$(state)" = Z ] || ! kill -0 $pid; do sleep 0.01; done
+state >draw_ended
+kill %1
+SECONDS=0
+while kill -0 $pid 2>/dev/null && [ $SECONDS -lt 60 ]; do sleep 0.01; done
+kill -KILL $pid 2>/dev/null && echo 'it did not end' >>draw_ended
+wait $pid
+echo "status $?" >>draw_ended
+END
+script -qec "bash draws.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
+[ "$(xargs <draw_ended)" = 'T status 143' ] ||
+    complain "a background verify: $(xargs <draw_ended)"
+grep -q '\[[#.]*\] ' shown && complain 'the bar of a background verify'
+
+# A full pipe for messages that nobody reads: a reader's thread logs that the
+# cache has no more room.
+mkfifo full
+exec 3<>full
+dd if=/dev/zero of=full oflag=nonblock bs=4096 count=1024 2>/dev/null
+LEAT_LOG_LEVEL=warning env --default-signal=INT "$leat" import pipeline \
+    'lmdb:drawn|repeat:90000|cache:4000000|prefetch:3' logged >out 2>&3 &
+pid=$!
+until asleep $pid leat_prefetch || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+ends $pid 'an import with a full pipe for messages'
+wait $pid
+status=$?
+[ $status -eq 143 ] || complain "status $status of an import with a full pipe"
+exec 3>&-
 
 [ $failed -eq 0 ] && echo "a bar at $count records"
 exit $failed

@@ -83,6 +83,39 @@ START_TEST(signals_stay_with_the_caller)
 }
 END_TEST
 
+static int note_thread(int i, void *context)
+{
+    pthread_t *threads = context;
+    threads[i] = pthread_self();
+    return i ? look_at_signals(i, NULL) : LEAT_OK;
+}
+
+START_TEST(a_caller_that_helps_makes_the_first_call)
+{
+    pthread_t threads[CALLS];
+    pthread_barrier_t barrier;
+    int calls[CALLS] = {0};
+    ck_assert_int_eq(
+        leat__parallel_for_helped("test", CALLS, note_thread, threads),
+        LEAT_OK);
+    ck_assert(pthread_equal(threads[0], pthread_self()));
+    for (int i = 1; i < CALLS; i++)
+        ck_assert(!pthread_equal(threads[i], pthread_self()));
+    ck_assert_int_eq(leat__parallel_for_helped("test", 1, note_thread, threads),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__parallel_for_helped("test", 0, note_thread, threads),
+                     LEAT_OK);
+    pthread_barrier_init(&barrier, NULL, CALLS);
+    ck_assert_int_eq(leat__parallel_for_helped("test", CALLS, meet, &barrier),
+                     LEAT_OK);
+    pthread_barrier_destroy(&barrier);
+    ck_assert_int_eq(
+        leat__parallel_for_helped("test", CALLS, fail_from_three, calls),
+        LEAT_EDATA);
+    ck_assert_str_eq(leat_last_error(), "call 3 has failed");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("parallel_for");
@@ -91,6 +124,7 @@ int main(void)
     tcase_add_test(tcase, the_calls_run_at_the_same_time);
     tcase_add_test(tcase, the_first_error_reaches_the_caller_with_its_line);
     tcase_add_test(tcase, signals_stay_with_the_caller);
+    tcase_add_test(tcase, a_caller_that_helps_makes_the_first_call);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -245,6 +245,16 @@ void interrupt_release(void)
     is_held = 0;
 }
 
+bool interrupt_await_messages(void)
+{
+    enum { LOOK_MS = 100 };
+    struct pollfd messages = {.fd = STDERR_FILENO, .events = POLLOUT};
+    while (poll(&messages, 1, caught ? 0 : LOOK_MS) == 0)
+        if (caught)
+            return false;
+    return true;
+}
+
 int interrupt_explain(int status)
 {
     return status == LEAT_ECANCELLED && caught ? interrupt_check() : status;

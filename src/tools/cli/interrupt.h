@@ -51,6 +51,13 @@ void interrupt_unwatch(const void *object);
 void interrupt_hold(void);
 void interrupt_release(void);
 
+/*
+ * Waits until stderr takes a line without a wait, one of 256 bytes at least;
+ * false: a signal came first. For threads that block signals, as none
+ * interrupts their writes.
+ */
+bool interrupt_await_messages(void);
+
 /* `status`; where a signal cancelled the call, with the line of interrupt_check
  * as its error line. */
 int interrupt_explain(int status);

@@ -5,6 +5,9 @@
  * list their findings under one lock; the lists are sorted by record at the
  * end. There may be millions of bad records, most of them for few reasons:
  * texts are stored next to each other, and a recent reason is not stored again.
+ *
+ * Thread 0 is the caller, and draws the bar: a signal does not interrupt the
+ * writes of the others.
  */
 #include "tools/database/inspection.h"
 #include "base/parallel_for.h"
@@ -363,8 +366,8 @@ int inspection_run(struct inspection *out, const char *path,
     out->expected = leat_lmdb_check_count(inspector.check);
     pthread_mutex_init(&inspector.lock, NULL);
     progress_start(&inspector.progress, "records", out->expected, quiet);
-    status = leat__parallel_for("leat-inspect", leat__thread_cores(), inspect,
-                                &inspector);
+    status = leat__parallel_for_helped("leat-inspect", leat__thread_cores(),
+                                       inspect, &inspector);
     progress_finish(&inspector.progress);
     pthread_mutex_destroy(&inspector.lock);
     out->pages.size = sizeof(out->pages);
