@@ -39,6 +39,20 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
     return -1;
 }
 
+int __real_madvise(void *memory, size_t size, int advice);
+int __wrap_madvise(void *memory, size_t size, int advice);
+
+static int no_room; /* so many times there is none to store to the map */
+
+int __wrap_madvise(void *memory, size_t size, int advice)
+{
+    if (advice != 23 || no_room == 0) /* MADV_POPULATE_WRITE */
+        return __real_madvise(memory, size, advice);
+    no_room--;
+    errno = EFAULT;
+    return -1;
+}
+
 ssize_t __real_pread(int fd, void *out, size_t n, off_t at);
 ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at);
 
@@ -73,6 +87,7 @@ static void begin(void)
     said[0] = 0;
     read_most = 0;
     no_read = 0;
+    no_room = 0;
     leat_log_set(remember, NULL, LEAT_LOG_WARNING);
 }
 
@@ -171,6 +186,13 @@ static void expect_no_reader(const char *path)
     expect_readers(path, 0);
 }
 
+static void commit(const char *path)
+{
+    MDB_env *env = fixture_env(path, 0);
+    fixture_put(env, images_record, RECORDS, RECORDS + 1, 0);
+    mdb_env_close(env);
+}
+
 static void open_by_liblmdb(const char *path)
 {
     ck_assert_int_eq(mdb_env_create(&reading), 0);
@@ -255,6 +277,70 @@ START_TEST(a_slot_without_a_block_is_not_stored_to)
     expect_ten();
     no_blocks = 0;
     expect_ten();
+    other_process_stop(&other);
+}
+END_TEST
+
+/* As a file system that copies on write, or cannot allocate, and is full. */
+START_TEST(a_lock_without_room_is_not_stored_to)
+{
+    static const unsigned char zeros[LOCK_BYTES];
+    size_t size, after;
+    no_room = 1000;
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+    ck_assert_ptr_nonnull(strstr(said, "cannot be locked (No space left"));
+    unsigned char *bytes = fixture_load(lock, &size);
+    ck_assert_uint_eq(size, LOCK_BYTES);
+    ck_assert_mem_eq(bytes, zeros, size);
+    free(bytes);
+    /* Another process has room. */
+    other_process other = other_process_start(read_by_liblmdb, directory);
+    said[0] = 0;
+    bytes = fixture_load(lock, &size);
+    ck_assert_int_eq(images_status(directory), LEAT_OK);
+    ck_assert_ptr_nonnull(strstr(said, "cannot be locked (No space left"));
+    unsigned char *same = fixture_load(lock, &after);
+    ck_assert_uint_eq(size, after);
+    ck_assert_mem_eq(same, bytes, size);
+    free(same);
+    free(bytes);
+    other_process_stop(&other);
+}
+END_TEST
+
+START_TEST(a_slot_without_room_is_not_stored_to)
+{
+    leat_reader *reader = images_open(directory);
+    no_room = 1;
+    expect_refused("the slot of another reader: No space left");
+    expect_ten();
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* It is free once there is room. */
+START_TEST(a_slot_that_there_is_no_room_to_free_is_freed_later)
+{
+    other_process other = other_process_start(open_by_liblmdb, directory);
+    leat_reader *first = images_open(directory);
+    other_process_run(commit, directory);
+    leat_reader *second = images_open(directory);
+    no_room = 1;
+    leat_reader_close(first);
+    ck_assert_int_eq(no_room, 0);
+    other_process_run(expect_one_reader, directory);
+    leat_reader_close(images_open(directory));
+    other_process_run(expect_no_reader, directory);
+    leat_reader_close(second);
+    /* At the latest when the file is closed. */
+    first = images_open(directory);
+    no_room = 1;
+    leat_reader_close(first);
+    ck_assert_int_eq(no_room, 0);
+    other_process_run(expect_no_reader, directory);
     other_process_stop(&other);
 }
 END_TEST
@@ -655,13 +741,6 @@ START_TEST(such_slots_are_free_before_the_others_are_taken)
 }
 END_TEST
 
-static void commit(const char *path)
-{
-    MDB_env *env = fixture_env(path, 0);
-    fixture_put(env, images_record, RECORDS, RECORDS + 1, 0);
-    mdb_env_close(env);
-}
-
 /* The two states of one process need two slots, and neither is dead. */
 START_TEST(a_slot_of_our_own_is_not_taken_again)
 {
@@ -688,6 +767,9 @@ int main(void)
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
     tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
     tcase_add_test(tcase, a_slot_without_a_block_is_not_stored_to);
+    tcase_add_test(tcase, a_lock_without_room_is_not_stored_to);
+    tcase_add_test(tcase, a_slot_without_room_is_not_stored_to);
+    tcase_add_test(tcase, a_slot_that_there_is_no_room_to_free_is_freed_later);
     tcase_add_test(tcase, the_warning_is_logged_when_others_can_open);
     tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase,

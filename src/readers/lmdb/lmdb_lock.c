@@ -152,6 +152,10 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
 {
     uint64_t txnid[2];
     int status = read_latest(file, txnid);
+    int code = status ? 0 : leat__lmdb_lock_file_ready(&lock->file);
+    if (code)
+        status =
+            leat__error_system(code, "%s: cannot be shared", lock->file.path);
     if (status)
         return status;
     atomic_store(&lock->file.table->txnid, txnid[txnid[0] < txnid[1]]);
@@ -329,6 +333,7 @@ void leat__lmdb_lock_close(leat__lmdb_lock *lock)
         return;
     leat__fork_hold();
     unlist(lock);
+    leat__lmdb_slot_release_all(&lock->file);
     leat__lmdb_lock_file_close(&lock->file);
     leat__fork_release();
     leat__free(lock->file.path);
@@ -359,7 +364,7 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     if (!status && !*code)
         status = await_number(lock, began, code);
     if (!status && !*code)
-        status = leat__lmdb_slot_clear_own(&lock->file, began);
+        status = leat__lmdb_slot_clear_own(&lock->file, began, code);
     if (status || *code) {
         leat__lmdb_lock_file_unmap(&lock->file);
         (void)leat__lmdb_lock_file_set_lock(&lock->file, F_UNLCK, 0);
@@ -390,7 +395,5 @@ int leat__lmdb_lock_pin(leat__lmdb_lock *lock, int64_t began,
 
 void leat__lmdb_lock_unpin(leat__lmdb_lock *lock, const leat__lmdb_pin *pin)
 {
-    leat__lmdb_lock_slot *slot = &lock->file.table->slot[pin->slot];
-    atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
-    atomic_store(&slot->number, 0);
+    leat__lmdb_slot_release(&lock->file, pin->slot);
 }

@@ -17,6 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 /* Version 1 of the table: users lock the byte at their process number. */
 #define MAGIC 0xBEEFC0DEu
 #define FORMAT 0x00010001u
@@ -197,25 +201,56 @@ static int reserve(const leat__lmdb_lock_file *lock)
     return code == ENOSPC || code == EDQUOT ? code : 0;
 }
 
+/*
+ * Makes those bytes of the map ready for stores: a file system that copies on
+ * write, or that cannot allocate, takes their blocks at the first store after
+ * they were written to disk. 0; ENOSPC where that would raise SIGBUS; 0 also on
+ * a kernel that cannot say. A page that reaches the disk between this and the
+ * store is taken anew; the stores follow at once.
+ */
+static int populate(const leat__lmdb_lock_file *lock, size_t begin, size_t size)
+{
+    size_t before = begin % (size_t)sysconf(_SC_PAGESIZE);
+    void *first = (char *)lock->table + (begin - before);
+    return madvise(first, size + before, MADV_POPULATE_WRITE) && errno == EFAULT
+               ? ENOSPC
+               : 0;
+}
+
+int leat__lmdb_lock_file_ready(const leat__lmdb_lock_file *lock)
+{
+    return populate(lock, 0, sizeof(leat__lmdb_lock_table));
+}
+
+static size_t slot_begin(int64_t at)
+{
+    return sizeof(leat__lmdb_lock_table) +
+           (size_t)at * sizeof(leat__lmdb_lock_slot);
+}
+
+int leat__lmdb_lock_file_ready_slot(const leat__lmdb_lock_file *lock,
+                                    int64_t at)
+{
+    return populate(lock, slot_begin(at), sizeof(leat__lmdb_lock_slot));
+}
+
 int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
                                       int64_t at)
 {
     struct stat found;
-    const off_t size = sizeof(leat__lmdb_lock_slot);
-    off_t begin = (off_t)sizeof(leat__lmdb_lock_table) + (off_t)at * size;
+    off_t size = sizeof(leat__lmdb_lock_slot), begin = (off_t)slot_begin(at);
     int code = allocate(lock->fd, begin, size);
-    if (!code)
-        return LEAT_OK;
     bool is_full = code == ENOSPC || code == EDQUOT;
     /* What the blocks reach is there. */
     if (!is_full || (fstat(lock->fd, &found) == 0 &&
                      (off_t)found.st_blocks * 512 >= begin + size))
-        return LEAT_OK;
-    return leat__error_system(code, "%s: the slot of another reader",
-                              lock->path);
+        code = leat__lmdb_lock_file_ready_slot(lock, at);
+    return code ? leat__error_system(code, "%s: the slot of another reader",
+                                     lock->path)
+                : LEAT_OK;
 }
 
-/* 0, or the system's error. */
+/* With the pages that most readers store to. 0, or the system's error. */
 static int map_table(leat__lmdb_lock_file *lock, size_t size)
 {
     leat__fork_hold();
@@ -229,7 +264,8 @@ static int map_table(leat__lmdb_lock_file *lock, size_t size)
     leat__fork_release();
     lock->capacity = (uint32_t)((size - sizeof(leat__lmdb_lock_table)) /
                                 sizeof(leat__lmdb_lock_slot));
-    return code;
+    return code ? code
+                : populate(lock, 0, size < LOCK_BYTES ? size : LOCK_BYTES);
 }
 
 static void unmap(leat__lmdb_lock_file *lock)
@@ -376,7 +412,7 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
     if (!*code)
         *code = map_table(lock, size);
     leat__lmdb_lock_table *table = lock->table;
-    if (!table)
+    if (*code)
         return LEAT_OK;
     /* First: it marks the file as one that may be initialised again. */
     table->magic = MAGIC;
@@ -421,5 +457,5 @@ int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code)
         return leat__lmdb_lock_file_damaged(lock->path, "its size is damaged");
     else if (!(*code = reserve(lock)))
         *code = map_table(lock, (size_t)found.st_size);
-    return lock->table ? leat__lmdb_lock_file_check(lock) : LEAT_OK;
+    return *code ? LEAT_OK : leat__lmdb_lock_file_check(lock);
 }

@@ -42,9 +42,10 @@ typedef struct leat__lmdb_lock_file {
     ino_t inode;
     size_t size; /* of the table in bytes */
     leat__lmdb_lock_table *table;
-    uint32_t capacity; /* slots */
-    int kind;          /* __kind of a mutex initialised as liblmdb's */
-    pid_t number;      /* this process's number in its slots */
+    uint32_t capacity;          /* slots */
+    int kind;                   /* __kind of a mutex initialised as liblmdb's */
+    pid_t number;               /* this process's number in its slots */
+    _Atomic int64_t unreleased; /* see leat__lmdb_slot_release; -1: none */
 } leat__lmdb_lock_file;
 
 /* A bounded wait: pauses of growing length. */
@@ -104,9 +105,16 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code);
 int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code);
 
 /*
- * Allocates the block of slot `at`, as a store through the map into a hole
- * would raise SIGBUS on a full file system. Errors: LEAT_EIO.
+ * Makes what comes before the slots, or slot `at`, ready for stores, which
+ * would raise SIGBUS where the file system has no room for them. Called right
+ * before they are stored to, which includes locking a mutex. 0, or ENOSPC. Any
+ * thread.
  */
+int leat__lmdb_lock_file_ready(const leat__lmdb_lock_file *lock);
+int leat__lmdb_lock_file_ready_slot(const leat__lmdb_lock_file *lock,
+                                    int64_t at);
+
+/* Allocates the block of slot `at`, and makes it ready. Errors: LEAT_EIO. */
 int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
                                       int64_t at);
 

@@ -20,6 +20,15 @@ static bool is_dead(const leat__lmdb_lock_file *lock, pid_t number)
            leat__lmdb_lock_file_find_lock(lock->fd, number) == F_UNLCK;
 }
 
+/* One without room for it is left as it is: 0, or ENOSPC. */
+static int clear(leat__lmdb_lock_file *lock, int64_t at)
+{
+    int code = leat__lmdb_lock_file_ready_slot(lock, at);
+    if (!code)
+        atomic_store(&lock->table->slot[at].number, 0);
+    return code;
+}
+
 static void clear_dead(leat__lmdb_lock_file *lock)
 {
     leat__lmdb_lock_slot *slot = lock->table->slot;
@@ -27,20 +36,23 @@ static void clear_dead(leat__lmdb_lock_file *lock)
     for (uint32_t i = 0; i < n && i < lock->capacity; i++) {
         pid_t number = atomic_load(&slot[i].number);
         if (number && is_dead(lock, number))
-            atomic_store(&slot[i].number, 0);
+            (void)clear(lock, i);
     }
 }
 
-static int lock_slots(leat__lmdb_lock_file *lock, int64_t began)
+/* *full: there is no room to lock them, ENOSPC. */
+static int lock_slots(leat__lmdb_lock_file *lock, int64_t began, int *full)
 {
     pthread_mutex_t *mutex = &lock->table->readers_mutex;
     leat__lmdb_lock_wait wait = {.began = began};
     int code = 0;
     int status = leat__lmdb_lock_file_check(lock);
-    while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
+    *full = 0;
+    while (!status && !(*full = leat__lmdb_lock_file_ready(lock)) &&
+           (code = pthread_mutex_trylock(mutex)) == EBUSY)
         status =
             leat__lmdb_lock_wait_once(&wait, lock->path, "its mutex is locked");
-    if (status)
+    if (status || *full)
         return status;
     if (code == EOWNERDEAD) {
         clear_dead(lock);
@@ -57,23 +69,50 @@ static void unlock_slots(leat__lmdb_lock_file *lock)
     (void)pthread_mutex_unlock(&lock->table->readers_mutex);
 }
 
+/* 0, or ENOSPC where some are left. */
+static int clear_own(leat__lmdb_lock_file *lock)
+{
+    leat__lmdb_lock_table *table = lock->table;
+    uint32_t n = atomic_load(&table->readers);
+    int code = 0;
+    for (uint32_t i = 0; i < n && i < lock->capacity && !code; i++)
+        if (atomic_load(&table->slot[i].number) == lock->number)
+            code = clear(lock, i);
+    return code;
+}
+
 /*
  * Right after its number's byte was locked, a slot with this number belongs to
  * a dead process that had the same id, as in a restarted container. Later,
  * is_dead takes it for this process's own.
  */
-int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began)
+int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
+                              int *code)
 {
-    leat__lmdb_lock_table *table = lock->table;
-    int status = lock_slots(lock, began);
-    if (status)
+    atomic_store(&lock->unreleased, -1);
+    int status = lock_slots(lock, began, code);
+    if (status || *code)
         return status;
-    uint32_t n = atomic_load(&table->readers);
-    for (uint32_t i = 0; i < n && i < lock->capacity; i++)
-        if (atomic_load(&table->slot[i].number) == lock->number)
-            atomic_store(&table->slot[i].number, 0);
+    *code = clear_own(lock);
     unlock_slots(lock);
     return LEAT_OK;
+}
+
+void leat__lmdb_slot_release(leat__lmdb_lock_file *lock, int64_t at)
+{
+    leat__lmdb_lock_slot *slot = &lock->table->slot[at];
+    if (leat__lmdb_lock_file_ready_slot(lock, at)) {
+        atomic_store(&lock->unreleased, at);
+        return;
+    }
+    atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
+    atomic_store(&slot->number, 0);
+}
+
+void leat__lmdb_slot_release_all(leat__lmdb_lock_file *lock)
+{
+    if (lock->table && lock->number)
+        (void)clear_own(lock);
 }
 
 /* The index of a free slot; -1: none. */
@@ -104,9 +143,16 @@ static void claim(leat__lmdb_lock_file *lock, int64_t at)
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out)
 {
-    int status = lock_slots(lock, began);
+    int full;
+    int status = lock_slots(lock, began, &full);
     if (status)
         return status;
+    if (full)
+        return leat__error_system(full, "%s: the slot of another reader",
+                                  lock->path);
+    int64_t left = atomic_exchange(&lock->unreleased, -1);
+    if (left >= 0)
+        leat__lmdb_slot_release(lock, left);
     int64_t at = find_free(lock);
     if (at < 0) {
         clear_dead(lock);

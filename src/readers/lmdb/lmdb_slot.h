@@ -10,9 +10,11 @@
 
 /*
  * Frees all slots with this process's number. Called right after its byte was
- * locked: they belong to a dead process that had the same id. Errors: LEAT_EIO.
+ * locked: they belong to a dead process that had the same id. *code is ENOSPC
+ * where the file system has no room for that, else 0. Errors: LEAT_EIO.
  */
-int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began);
+int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
+                              int *code);
 
 /*
  * Takes a slot, which holds no transaction yet. Errors: LEAT_EIO if all are
@@ -20,5 +22,12 @@ int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began);
  */
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out);
+
+/* Frees the slot. Where the file system has no room for that, it stays taken
+ * until there is, or the process ends. Any thread. */
+void leat__lmdb_slot_release(leat__lmdb_lock_file *lock, int64_t at);
+
+/* Frees all of this process, none of which is in use. */
+void leat__lmdb_slot_release_all(leat__lmdb_lock_file *lock);
 
 #endif
