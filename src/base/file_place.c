@@ -124,13 +124,23 @@ int leat__file_shares_mount(int at, const char *from, const char *to)
     return one.device == other.device && one.mount == other.mount;
 }
 
+int leat__file_access(const char *path, int mode)
+{
+    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) ? errno : 0;
+}
+
+bool leat__file_is_absent(const char *path)
+{
+    int code = leat__file_access(path, F_OK);
+    return code == ENOENT || code == ENOTDIR;
+}
+
 int leat__file_check_directory(const char *path)
 {
     char *directory = leat__file_directory(path);
     if (!directory)
         return ENOMEM;
-    int code =
-        faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) ? errno : 0;
+    int code = leat__file_access(directory, W_OK | X_OK);
     leat__free(directory);
     return code;
 }

@@ -5,6 +5,8 @@
 #ifndef LEAT_BASE_FILE_PLACE_H
 #define LEAT_BASE_FILE_PLACE_H
 
+#include <stdbool.h>
+
 /* The directory of a path: "." for a bare name. Freed by the caller
  * (leat__free); NULL without memory, as the next one. */
 char *leat__file_directory(const char *path);
@@ -26,6 +28,13 @@ int leat__file_follow_once(char **path);
  * of one file system, such as a bind mount, are two.
  */
 int leat__file_shares_mount(int at, const char *from, const char *to);
+
+/* What access(2) asks, of the effective user, group and capabilities, which the
+ * system goes by: 0, or errno. */
+int leat__file_access(const char *path, int mode);
+
+/* Whether nothing is at `path`, as far as this process may look. */
+bool leat__file_is_absent(const char *path);
 
 /* Whether the process can make a file in the directory of `path`: 0, or errno.
  */

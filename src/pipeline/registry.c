@@ -8,6 +8,7 @@
 #include "pipeline/registry.h"
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/file_place.h"
 #include "base/fork.h"
 #include "base/suggestion.h"
 #include "pipeline/reader_table.h"
@@ -64,7 +65,7 @@ static bool is_name(const char *name)
 /* Whether a path was meant: it is not a valid name, or it exists. */
 static bool is_path(const char *name)
 {
-    return name[0] != 0 && (!is_name(name) || access(name, F_OK) == 0);
+    return name[0] != 0 && (!is_name(name) || !leat__file_access(name, F_OK));
 }
 
 static int add_locked(const leat_reader_type *type)

@@ -195,7 +195,7 @@ static bool may_be_made(const struct dump *dump, const char *directory)
 {
     const char *slash = strrchr(directory, '/');
     const char *name = slash ? slash + 1 : directory;
-    return access(dump->out, F_OK) != 0 &&
+    return leat__file_access(dump->out, F_OK) &&
            (strspn(name, ".") == strlen(name) || strstr(dump->out, name));
 }
 

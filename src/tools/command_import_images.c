@@ -1,5 +1,6 @@
 /* command_import_images.c: `leat import images`, as Caffe's convert_imageset.
  */
+#include "base/file_place.h"
 #include "tools/command.h"
 #include "tools/import/image_record.h"
 #include "tools/import/importer.h"
@@ -297,10 +298,11 @@ static void add_root(struct image_import *import)
     struct stat found;
     const char *root = import->options.root ? import->options.root : ".";
     char *path = realpath(root, NULL);
-    if (!path && access(root, X_OK))
-        message_fail("%s: %s", root, strerror(errno));
-    if (!stat(root, &found) && !S_ISDIR(found.st_mode))
-        message_fail("%s: %s", root, strerror(ENOTDIR));
+    int code = path ? 0 : leat__file_access(root, X_OK);
+    if (!code && !stat(root, &found) && !S_ISDIR(found.st_mode))
+        code = ENOTDIR;
+    if (code)
+        message_fail("%s: %s", root, strerror(code));
     output_require(
         importer_add(&import->importer, "in %s", path ? path : root));
     free(path);

@@ -56,6 +56,33 @@ START_TEST(a_file_can_be_made_in_some_directories)
 }
 END_TEST
 
+START_TEST(the_effective_rights_count)
+{
+    ck_assert_int_eq(leat__file_access("below", F_OK), 0);
+    ck_assert_int_eq(leat__file_access("nowhere", F_OK), ENOENT);
+    ck_assert(leat__file_is_absent("nowhere"));
+    ck_assert(leat__file_is_absent("file/below"));
+    if (geteuid() != 0) {
+        printf("skipped: another real user, which needs root\n");
+        return;
+    }
+    fixture_store("below/file", "a", 1);
+    ck_assert_int_eq(chown("below", 65534, 65534), 0);
+    ck_assert_int_eq(chmod("below", 0700), 0);
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    nobody_enter_for_another();
+    ck_assert_int_ne(access("below/file", R_OK), 0);
+    ck_assert_int_eq(leat__file_access("below/file", R_OK), 0);
+    nobody_leave();
+    /* What may not be looked at may be there. */
+    ck_assert_int_eq(chmod("below", 0), 0);
+    nobody_enter();
+    ck_assert_int_eq(leat__file_access("below/file", F_OK), EACCES);
+    ck_assert(!leat__file_is_absent("below/file"));
+    nobody_leave();
+}
+END_TEST
+
 static void expect_followed(const char *path, const char *target)
 {
     char *found = leat__file_followed(path);
@@ -187,6 +214,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_path_has_a_directory);
     tcase_add_test(tcase, a_file_can_be_made_in_some_directories);
+    tcase_add_test(tcase, the_effective_rights_count);
     tcase_add_test(tcase, a_link_leads_on_from_where_it_is);
     tcase_add_test(tcase, a_file_without_a_name_has_no_other_path);
     tcase_add_test(tcase, a_mount_point_stays);

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "support/images.h"
+#include "support/nobody.h"
 #include "support/other_process.h"
 #include "support/sanitizer.h"
 #include "support/suite.h"
@@ -406,6 +407,20 @@ START_TEST(a_data_file_that_is_locked_as_a_file_is_refused)
 }
 END_TEST
 
+START_TEST(another_lock_file_is_looked_for_by_the_effective_rights)
+{
+    other_process other =
+        other_process_start(hold_file, in(directory, "data.mdb"));
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(directory, 65534, 65534), 0);
+    ck_assert_int_eq(chmod(directory, 0700), 0);
+    nobody_enter_for_another();
+    expect_refused(directory, in(directory, "data.mdb-lock"));
+    nobody_leave();
+    other_process_stop(&other);
+}
+END_TEST
+
 START_TEST(a_data_file_that_is_locked_beside_a_link_is_refused)
 {
     fixture_directory(second);
@@ -788,6 +803,8 @@ int main(void)
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);
     tcase_add_test(tcase, links_to_a_directory_lead_to_one_slot);
     tcase_add_test(tcase, a_data_file_that_is_locked_as_a_file_is_refused);
+    tcase_add_test(tcase,
+                   another_lock_file_is_looked_for_by_the_effective_rights);
     tcase_add_test(tcase, a_data_file_that_is_locked_beside_a_link_is_refused);
     tcase_add_test(tcase,
                    a_data_file_that_is_locked_beside_a_link_between_is_refused);

@@ -322,6 +322,21 @@ START_TEST(a_database_of_someone_else_is_read_without_a_lock)
 }
 END_TEST
 
+START_TEST(a_lock_file_is_looked_for_by_the_effective_rights)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    if (geteuid() == 0)
+        ck_assert_int_eq(chown(directory, 65534, 65534), 0);
+    ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0), 0);
+    ck_assert_int_eq(chmod(directory, 0700), 0);
+    nobody_enter_for_another();
+    expect_ten_copies(directory);
+    nobody_leave();
+    fixture_remove(directory);
+}
+END_TEST
+
 /* A lock file can be created where the directory is back. */
 START_TEST(a_missing_directory_is_not_sealed)
 {
@@ -382,6 +397,7 @@ int main(void)
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
     tcase_add_test(tcase, a_file_without_permission_is_refused);
     tcase_add_test(tcase, a_database_of_someone_else_is_read_without_a_lock);
+    tcase_add_test(tcase, a_lock_file_is_looked_for_by_the_effective_rights);
     tcase_add_test(tcase, a_missing_directory_is_not_sealed);
     tcase_add_test(tcase, a_database_without_a_name_is_read_without_a_lock);
     tcase_add_test(tcase, a_truncated_database_leaves_no_lock_behind);

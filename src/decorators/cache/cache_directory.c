@@ -4,6 +4,7 @@
  */
 #include "decorators/cache/cache_directory.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/memory.h"
 #include "decorators/cache/cache_entry.h"
 #include "decorators/cache/cache_format.h"
@@ -184,7 +185,7 @@ static int map_data(leat__cache_directory *directory, const char *path)
     int status = leat__cache_join(directory->data_path, path, "/data");
     if (status || header.data_bytes == 0)
         return status;
-    if (access(directory->data_path, F_OK) && errno == ENOENT)
+    if (leat__file_access(directory->data_path, F_OK) == ENOENT)
         return refuse(path, "its data are missing");
     status = leat__mapped_file_open(&directory->data, directory->data_path,
                                     LEAT__MAP_OWN, &about);
@@ -206,7 +207,7 @@ int leat__cache_directory_open(leat__cache_directory **out, const char *path,
     /* The file /index is not that of an empty path. */
     if (!path[0])
         return LEAT_AGAIN;
-    if (access(name, F_OK) && (errno == ENOENT || errno == ENOTDIR))
+    if (leat__file_is_absent(name))
         return LEAT_AGAIN;
     leat__cache_directory *directory = leat__alloc_zero(1, sizeof(*directory));
     if (!directory)

@@ -53,7 +53,8 @@ int leat__cache_target_check(const char *path)
         return leat__file_check_place(path);
     if (status != LEAT_AGAIN)
         return status;
-    if (!leat__cache_join(name, path, "/index") && !access(name, F_OK))
+    if (!leat__cache_join(name, path, "/index") &&
+        !leat__file_access(name, F_OK))
         return LEAT_AGAIN;
     return leat_error(LEAT_EINVAL,
                       "%s: it is there, but is neither a cache nor an empty "

@@ -19,6 +19,7 @@
 #include "readers/lmdb/lmdb_environment.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file_place.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -127,7 +128,7 @@ static int find_user_apart(const char *path, const leat__lmdb_file *file,
                            const leat__lmdb_lock *lock, bool *out)
 {
     *out = false;
-    if (strcmp(path, file->lock) == 0 || access(path, F_OK) != 0 ||
+    if (strcmp(path, file->lock) == 0 || leat__file_is_absent(path) ||
         (lock && leat__lmdb_lock_is_at(lock, path)))
         return LEAT_OK;
     return leat__lmdb_lock_find_user(path, out);
@@ -138,10 +139,10 @@ bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment)
     const leat__lmdb_file *file = &environment->file;
     const char *path = file->lock;
     bool is_used = false;
-    if (access(path, F_OK) != 0)
+    if (leat__file_is_absent(path))
         return false;
     /* Who uses a lock file that may not be read is unknown. */
-    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
+    if (leat__file_access(path, R_OK))
         return true;
     pthread_mutex_lock(&list_lock);
     int status = leat__lmdb_lock_find_user(path, &is_used);

@@ -72,7 +72,7 @@ static int name_locks(leat__lmdb_file *file, const char *link)
     }
     leat__free(at);
     /* Of a loop, opening it tells. */
-    if (!status && !access(link, F_OK))
+    if (!status && !leat__file_access(link, F_OK))
         return leat_error(LEAT_EIO,
                           "%s: expected at most %d links to the data file, one "
                           "after the other",
@@ -118,7 +118,7 @@ static int no_data_file(const leat__lmdb_file *file)
     char *current = joined(file->directory, "/CURRENT");
     if (!current)
         return LEAT_ENOMEM;
-    bool is_leveldb = access(current, F_OK) == 0;
+    bool is_leveldb = !leat__file_access(current, F_OK);
     leat__free(current);
     return leat_error(
         LEAT_EIO, "%s: no data.mdb in this directory%s", file->directory,
@@ -228,7 +228,7 @@ static bool has_staging(const char *path)
         return false;
     memcpy(part, path, length);
     memcpy(part + length, end, sizeof(end));
-    return access(part, F_OK) == 0;
+    return !leat__file_access(part, F_OK);
 }
 
 static int not_found(const char *path)
@@ -362,8 +362,8 @@ int leat__lmdb_file_map(const leat__lmdb_file *file,
 
 bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
 {
-    if (access(file->lock, F_OK) == 0 || errno != ENOENT)
+    if (leat__file_access(file->lock, F_OK) != ENOENT)
         return false;
-    return faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0 &&
-           (errno == EACCES || errno == EPERM || errno == EROFS);
+    int code = leat__file_access(file->directory, W_OK);
+    return code == EACCES || code == EPERM || code == EROFS;
 }

@@ -2,6 +2,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "readers/record/record_index.h"
@@ -124,7 +125,7 @@ static int load(const char *path, const indexed *of, leat__record_offsets *out)
     size_t size;
     /* A record has a byte at least. */
     size_t limit = HEADER + 8 * source->map.size;
-    if (access(path, R_OK) != 0)
+    if (leat__file_access(path, R_OK))
         return LEAT_EIO;
     int status =
         leat__file_read_own(&bytes, &size, path, limit, check_head, of);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/fork.h"
 #include "pipeline/opening.h"
 
@@ -119,8 +120,9 @@ int leat__byte_source_check(const char *path, leat__file_version *out)
     *out = no_version;
     if (status || is_standard_input(path))
         return status;
-    if (stat(path, &about) || access(path, R_OK))
-        return leat__error_system(errno, "%s", path);
+    int code = stat(path, &about) ? errno : leat__file_access(path, R_OK);
+    if (code)
+        return leat__error_system(code, "%s", path);
     *out = version_of(&about);
     return check_type(path, &about);
 }

@@ -1,6 +1,7 @@
 #include "tools/database/lmdb_writer.h"
 
 #include "base/file.h"
+#include "base/file_place.h"
 #include "tools/database/database.h"
 
 #include <leat/ext/reader.h>
@@ -164,7 +165,7 @@ static int open_environment(struct lmdb_writer *writer, int fd)
     snprintf(opened, sizeof(opened), "/proc/thread-self/fd/%d", fd);
     int code = open_file(writer, opened);
     /* Where /proc is missing. */
-    if (code == ENOENT && access(opened, F_OK))
+    if (code == ENOENT && leat__file_access(opened, F_OK))
         code = open_by_name(writer, fd);
     if (code)
         return database_error(writer, code);

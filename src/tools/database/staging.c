@@ -353,7 +353,7 @@ static bool holds(const struct staging *staging, const char *name)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof(path), "%s/%s", staging->path, name);
-    return length >= (int)sizeof(path) || !access(path, F_OK);
+    return length >= (int)sizeof(path) || !leat__file_access(path, F_OK);
 }
 
 /* What an earlier run has left, which may go meanwhile. */
