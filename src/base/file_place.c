@@ -43,19 +43,36 @@ static char *place_target(const char *path, const char *target)
     return next;
 }
 
+/* Whether both are one file, or nothing is at `target`. A descriptor's link in
+ * /proc may name a path of another mount namespace, or one that a mount hides.
+ */
+static bool leads_to(const char *link, const char *target)
+{
+    struct stat found, wanted;
+    return stat(target, &found) != 0 ||
+           (stat(link, &wanted) == 0 && found.st_dev == wanted.st_dev &&
+            found.st_ino == wanted.st_ino);
+}
+
 int leat__file_follow_once(char **path)
 {
     char target[PATH_MAX];
-    ssize_t length = readlink(*path, target, sizeof(target) - 1);
-    if (length <= 0)
-        return LEAT_END;
-    target[length] = 0;
-    char *next = place_target(*path, target);
-    if (!next)
-        return LEAT_ENOMEM;
-    leat__free(*path);
-    *path = next;
-    return LEAT_OK;
+    for (int i = 0; i < TRIES; i++) {
+        ssize_t length = readlink(*path, target, sizeof(target) - 1);
+        if (length <= 0)
+            return LEAT_END;
+        target[length] = 0;
+        char *next = place_target(*path, target);
+        if (!next)
+            return LEAT_ENOMEM;
+        if (leads_to(*path, next)) {
+            leat__free(*path);
+            *path = next;
+            return LEAT_OK;
+        }
+        leat__free(next);
+    }
+    return LEAT_END;
 }
 
 /* NULL when memory is short. */

@@ -19,7 +19,8 @@ char *leat__file_directory(const char *path);
 char *leat__file_followed(const char *path);
 
 /* One link of such a chain: `*path`, owned by the caller, becomes what it leads
- * to. LEAT_END: it is no link; LEAT_ENOMEM. */
+ * to. LEAT_END: it is no link, or a descriptor's whose path leads to another
+ * file here; LEAT_ENOMEM. */
 int leat__file_follow_once(char **path);
 
 /*

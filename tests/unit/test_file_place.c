@@ -121,6 +121,34 @@ START_TEST(a_file_without_a_name_has_no_other_path)
 }
 END_TEST
 
+/* The path that /proc has of it leads to another one, as it does for another
+ * mount namespace. */
+START_TEST(a_file_that_a_mount_hides_has_no_other_path)
+{
+    char self[32], whole[FIXTURE_PATH + 16];
+    fixture_store("below/file", "b", 1);
+    int fd = open("below/file", O_RDONLY);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    snprintf(whole, sizeof(whole), "%s/below/file", folder);
+    expect_followed(self, whole);
+    if (mount("none", "below", "tmpfs", 0, "size=64k")) {
+        printf("skipped: a tmpfs cannot be mounted\n");
+        close(fd);
+        return;
+    }
+    char *hidden = leat__file_followed(self);
+    fixture_store("below/file", "c", 1);
+    char *other = leat__file_followed(self);
+    ck_assert_int_eq(umount("below"), 0);
+    ck_assert_str_eq(other, self);
+    /* Nothing is there. */
+    ck_assert_str_eq(hidden, self);
+    leat__free(hidden);
+    leat__free(other);
+    close(fd);
+}
+END_TEST
+
 static void expect_refused(const char *path, const char *words)
 {
     ck_assert_int_eq(leat__file_check_place(path), LEAT_EINVAL);
@@ -217,6 +245,7 @@ int main(void)
     tcase_add_test(tcase, the_effective_rights_count);
     tcase_add_test(tcase, a_link_leads_on_from_where_it_is);
     tcase_add_test(tcase, a_file_without_a_name_has_no_other_path);
+    tcase_add_test(tcase, a_file_that_a_mount_hides_has_no_other_path);
     tcase_add_test(tcase, a_mount_point_stays);
     tcase_add_test(tcase, a_file_of_an_overlay_is_no_mount_point);
     tcase_add_test(tcase, in_a_sticky_directory_another_users_file_stays);
