@@ -407,6 +407,25 @@ START_TEST(a_data_file_that_is_locked_as_a_file_is_refused)
 }
 END_TEST
 
+/* A mount hides it, and its path leads to another file. */
+START_TEST(a_database_is_read_by_its_descriptor)
+{
+    char self[32];
+    int fd = open(in(directory, "data.mdb"), O_RDONLY | O_CLOEXEC);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (mount("none", directory, "tmpfs", 0, "size=64k")) {
+        printf("skipped: a tmpfs cannot be mounted\n");
+        close(fd);
+        return;
+    }
+    fixture_store(in(directory, "data.mdb"), "other", 5);
+    int status = images_status(self);
+    ck_assert_int_eq(umount(directory), 0);
+    ck_assert_msg(!status, "%s", leat_last_error());
+    close(fd);
+}
+END_TEST
+
 START_TEST(another_lock_file_is_looked_for_by_the_effective_rights)
 {
     other_process other =
@@ -803,6 +822,7 @@ int main(void)
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);
     tcase_add_test(tcase, links_to_a_directory_lead_to_one_slot);
     tcase_add_test(tcase, a_data_file_that_is_locked_as_a_file_is_refused);
+    tcase_add_test(tcase, a_database_is_read_by_its_descriptor);
     tcase_add_test(tcase,
                    another_lock_file_is_looked_for_by_the_effective_rights);
     tcase_add_test(tcase, a_data_file_that_is_locked_beside_a_link_is_refused);

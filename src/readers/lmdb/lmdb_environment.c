@@ -341,11 +341,14 @@ static bool is_current(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
 }
 
 /* Whether the directory of the lock file is away, but not for good: the data
- * file has a name. */
+ * file has a name. That of a descriptor in /proc, where none can be made, is a
+ * link still. */
 static bool is_away(const leat__lmdb_file *file, int code)
 {
-    struct stat found;
-    return code == ENOENT && fstat(file->fd, &found) == 0 && found.st_nlink > 0;
+    struct stat found, name;
+    return code == ENOENT && fstat(file->fd, &found) == 0 &&
+           found.st_nlink > 0 &&
+           (lstat(file->data, &name) != 0 || !S_ISLNK(name.st_mode));
 }
 
 /*
