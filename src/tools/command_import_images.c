@@ -301,11 +301,11 @@ static void add_root(struct image_import *import)
     int code = path ? 0 : leat__file_access(root, X_OK);
     if (!code && !stat(root, &found) && !S_ISDIR(found.st_mode))
         code = ENOTDIR;
+    int status = importer_add(&import->importer, "in %s", path ? path : root);
+    free(path);
     if (code)
         message_fail("%s: %s", root, strerror(code));
-    output_require(
-        importer_add(&import->importer, "in %s", path ? path : root));
-    free(path);
+    output_require(status);
 }
 
 static void open_list(struct image_import *import)

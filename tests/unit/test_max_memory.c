@@ -16,7 +16,7 @@ enum { BATCH = 4, SIDE = 64 };
 /* Samples of 3 x 1 x 1, and from one of them on of 3 x SIDE x SIDE. */
 static struct {
     int larger;
-    int next;
+    atomic_int next; /* of several threads, over merge */
 } script;
 
 static leat_pipeline *pipeline;
