@@ -169,6 +169,12 @@ script -qec "bash background.sh $(printf %q "$leat")" shown </dev/null >/dev/nul
 [ "$(cat ended)" = 'status 143' ] || complain "a background dump: $(cat ended)"
 [ -z "$(find . -name '*.leat-*')" ] || complain "left behind: $(find . -name '*.leat-*')"
 
+# A handler of TSan's runs when the call is over in which its thread waits.
+[ -z "${TSAN_OPTIONS-}" ] || {
+    echo 'left out: signals to a thread that waits for its terminal: they end no call under TSan'
+    exit $failed
+}
+
 # Nor is one that the terminal stopped as it read from there: reads.sh TOOL.
 cat >reads.sh <<'END'
 set -m
