@@ -98,11 +98,13 @@ static int random_materialize(leat_reader *reader, leat_sample *const out[],
                               int n, int *got)
 {
     const random_reader *random = (const random_reader *)reader;
-    int status = check_running(random);
+    int status = LEAT_OK;
     for (; !status && *got < n; *got += !status) {
         const leat_locator *where = &out[*got]->locator;
         const leat_position at = {(int64_t)where->where, where->record};
-        status = fill(random, at, out[*got]);
+        status = check_running(random);
+        if (!status)
+            status = fill(random, at, out[*got]);
     }
     return status;
 }
@@ -111,9 +113,12 @@ static int random_read_at(leat_reader *reader, const leat_position at[],
                           leat_sample *const out[], int n, int *got)
 {
     const random_reader *random = (const random_reader *)reader;
-    int status = check_running(random);
-    for (; !status && *got < n; *got += !status)
-        status = fill(random, at[*got], out[*got]);
+    int status = LEAT_OK;
+    for (; !status && *got < n; *got += !status) {
+        status = check_running(random);
+        if (!status)
+            status = fill(random, at[*got], out[*got]);
+    }
     return status;
 }
 

@@ -42,13 +42,15 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
 int __real_madvise(void *memory, size_t size, int advice);
 int __wrap_madvise(void *memory, size_t size, int advice);
 
-static int no_room; /* so many times there is none to store to the map */
+static int no_room;  /* so many times there is none to store to the map */
+static int has_page; /* there is room for one page of it alone */
 
 int __wrap_madvise(void *memory, size_t size, int advice)
 {
-    if (advice != 23 || no_room == 0) /* MADV_POPULATE_WRITE */
+    bool is_beyond = has_page && size > (size_t)sysconf(_SC_PAGESIZE);
+    if (advice != 23 || (no_room == 0 && !is_beyond)) /* POPULATE_WRITE */
         return __real_madvise(memory, size, advice);
-    no_room--;
+    no_room -= no_room > 0;
     errno = EFAULT;
     return -1;
 }
@@ -87,7 +89,7 @@ static void begin(void)
     said[0] = 0;
     read_most = 0;
     no_read = 0;
-    no_room = 0;
+    no_room = has_page = 0;
     leat_log_set(remember, NULL, LEAT_LOG_WARNING);
 }
 
@@ -278,6 +280,14 @@ START_TEST(a_slot_without_a_block_is_not_stored_to)
     no_blocks = 0;
     expect_ten();
     other_process_stop(&other);
+}
+END_TEST
+
+/* As one of liblmdb's has on a full disk. */
+START_TEST(a_lock_with_room_for_a_page_is_used)
+{
+    has_page = 1;
+    expect_ten();
 }
 END_TEST
 
@@ -767,6 +777,7 @@ int main(void)
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
     tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
     tcase_add_test(tcase, a_slot_without_a_block_is_not_stored_to);
+    tcase_add_test(tcase, a_lock_with_room_for_a_page_is_used);
     tcase_add_test(tcase, a_lock_without_room_is_not_stored_to);
     tcase_add_test(tcase, a_slot_without_room_is_not_stored_to);
     tcase_add_test(tcase, a_slot_that_there_is_no_room_to_free_is_freed_later);

@@ -131,7 +131,7 @@ static int find_user_apart(const char *path, const leat__lmdb_file *file,
     if (strcmp(path, file->lock) == 0 || leat__file_is_absent(path) ||
         (lock && leat__lmdb_lock_is_at(lock, path)))
         return LEAT_OK;
-    return leat__lmdb_lock_find_user(path, out);
+    return leat__lmdb_lock_find_user(path, false, out);
 }
 
 bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment)
@@ -145,7 +145,7 @@ bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment)
     if (leat__file_access(path, R_OK))
         return true;
     pthread_mutex_lock(&list_lock);
-    int status = leat__lmdb_lock_find_user(path, &is_used);
+    int status = leat__lmdb_lock_find_user(path, true, &is_used);
     pthread_mutex_unlock(&list_lock);
     return status || is_used;
 }

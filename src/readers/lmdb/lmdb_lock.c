@@ -112,13 +112,14 @@ static bool is_shortage(int code)
     return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-int leat__lmdb_lock_find_user(const char *path, bool *out)
+int leat__lmdb_lock_find_user(const char *path, bool otherwise, bool *out)
 {
     struct stat found;
     *out = false;
     /* Opening a device can have side effects, so the type is checked first. */
     if (stat(path, &found) != 0 || !S_ISREG(found.st_mode))
         return LEAT_OK;
+    *out = otherwise;
     const leat__lmdb_lock *own = find_at(path);
     int fd = own ? own->file.fd
                  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -128,7 +129,8 @@ int leat__lmdb_lock_find_user(const char *path, bool *out)
     int type = leat__lmdb_lock_file_find_lock(fd, 0);
     if (!own)
         close(fd);
-    *out = type == F_RDLCK || type == F_WRLCK;
+    if (type >= 0)
+        *out = type == F_RDLCK || type == F_WRLCK;
     return LEAT_OK;
 }
 

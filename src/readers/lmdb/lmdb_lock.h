@@ -42,10 +42,10 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a,
 /* Whether a writer that opens `path` uses this lock file. */
 bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path);
 
-/* Whether another process uses the lock file at `path`, as far as this one may
- * look. Errors: LEAT_EIO, LEAT_ENOMEM where there is no descriptor or memory.
- */
-int leat__lmdb_lock_find_user(const char *path, bool *out);
+/* Whether another process uses the lock file at `path`: `otherwise` where this
+ * one may not look. Errors: LEAT_EIO, LEAT_ENOMEM where there is no descriptor
+ * or memory. */
+int leat__lmdb_lock_find_user(const char *path, bool otherwise, bool *out);
 
 /*
  * Joins the users of the lock file, and initialises it if there are no others.

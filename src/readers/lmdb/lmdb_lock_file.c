@@ -250,7 +250,8 @@ int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
                 : LEAT_OK;
 }
 
-/* With the pages that most readers store to. 0, or the system's error. */
+/* With the first page, which a file of liblmdb's has blocks for; slots beyond
+ * it are made ready as they are taken. 0, or the system's error. */
 static int map_table(leat__lmdb_lock_file *lock, size_t size)
 {
     leat__fork_hold();
@@ -264,8 +265,7 @@ static int map_table(leat__lmdb_lock_file *lock, size_t size)
     leat__fork_release();
     lock->capacity = (uint32_t)((size - sizeof(leat__lmdb_lock_table)) /
                                 sizeof(leat__lmdb_lock_slot));
-    return code ? code
-                : populate(lock, 0, size < LOCK_BYTES ? size : LOCK_BYTES);
+    return code ? code : leat__lmdb_lock_file_ready(lock);
 }
 
 static void unmap(leat__lmdb_lock_file *lock)
