@@ -3,6 +3,9 @@
 # what Ctrl-C does, once and twice, what a signal to a background job does, and one
 # where nobody reads the messages:
 # test_tool_terminal.sh TOOL
+#
+# A shell between script and a program on a stopped terminal would wait there to
+# report how that ended: they exec.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 [ -x "$leat" ] || {
@@ -164,7 +167,7 @@ kill -KILL $pid 2>/dev/null && echo 'it did not end' >>ended
 wait $pid
 echo "status $?" >>ended
 END
-script -qec "bash background.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
+script -qec "exec bash background.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
 [ -s begun ] || complain 'a background dump did not begin'
 [ "$(cat ended)" = 'status 143' ] || complain "a background dump: $(cat ended)"
 [ -z "$(find . -name '*.leat-*')" ] || complain "left behind: $(find . -name '*.leat-*')"
@@ -191,7 +194,7 @@ kill -KILL $pid 2>/dev/null && echo 'it did not end' >>read_ended
 wait $pid
 echo "status $?" >>read_ended
 END
-script -qec "bash reads.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
+script -qec "exec bash reads.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
 [ "$(xargs <read_ended)" = 'T status 143' ] || complain "a background cat: $(xargs <read_ended)"
 
 # asleep PID [THREAD]: whether the process has its handler, and all its threads
@@ -238,7 +241,7 @@ for command in 'verify long' 'show long --worst --out worst.png' 'mean long mean
         break
     }
     rm -f stopped_pid
-    script -qec "bash stopped.sh $(printf %q "$leat") $command" shown </dev/null >/dev/null 2>&1 &
+    script -qec "exec bash stopped.sh $(printf %q "$leat") $command" shown </dev/null >/dev/null 2>&1 &
     terminal=$!
     until [ -s stopped_pid ] || ! kill -0 $terminal 2>/dev/null; do sleep 0.01; done
     pid=$(cat stopped_pid)
@@ -265,7 +268,7 @@ kill -KILL $pid 2>/dev/null && echo 'it did not end' >>draw_ended
 wait $pid
 echo "status $?" >>draw_ended
 END
-script -qec "bash draws.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
+script -qec "exec bash draws.sh $(printf %q "$leat")" shown </dev/null >/dev/null 2>&1
 [ "$(xargs <draw_ended)" = 'T status 143' ] ||
     complain "a background verify: $(xargs <draw_ended)"
 grep -q '\[[#.]*\] ' shown && complain 'the bar of a background verify'
