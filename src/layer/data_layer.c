@@ -356,12 +356,15 @@ static void let_go_of_tops(leat_data_layer_group *group)
 __attribute__((noinline)) static int start_again(leat_data_layer_group *group,
                                                  leat_token *token)
 {
+    /* From here on a cancel is the restore's. Under the lock no reader's cancel
+     * runs, which may cancel the layer again. */
+    pthread_mutex_lock(&group->lock);
+    atomic_store(&group->cancelled, false);
+    pthread_mutex_unlock(&group->lock);
     for (int i = 0; i < group->n; i++)
         leat__data_layer_recall(&group->member[i]);
     leat__group_stop(group);
     let_go_of_tops(group);
-    /* Without the lock: no reader is there that a cancel could be using. */
-    atomic_store(&group->cancelled, false);
     for (int i = 0; i < group->n; i++)
         group->member[i].sticky = LEAT_OK;
     leat__batch_shape shape;

@@ -422,7 +422,7 @@ int leat__group_position(const leat_data_layer_group *group,
 
 void leat_data_layer_group_cancel(leat_data_layer_group *group)
 {
-    if (leat__group_check_process(group))
+    if (leat__group_check_process(group) || leat__group_is_stopping(group))
         return;
     if (atomic_exchange(&group->cancelled, true))
         return;

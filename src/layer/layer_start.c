@@ -482,8 +482,18 @@ static void let_go(leat_data_layer *member, leat__prefetcher *prefetcher)
     member->current = NULL;
 }
 
+/* The group that the calling thread stops. */
+static _Thread_local const leat_data_layer_group *stopping;
+
+bool leat__group_is_stopping(const leat_data_layer_group *group)
+{
+    return stopping == group;
+}
+
 void leat__group_stop(leat_data_layer_group *group)
 {
+    const leat_data_layer_group *outer = stopping;
+    stopping = group;
     pthread_mutex_lock(&group->lock);
     leat__prefetcher *prefetcher = group->prefetcher;
     leat__data_reader *reader = group->reader;
@@ -494,4 +504,5 @@ void leat__group_stop(leat_data_layer_group *group)
         let_go(&group->member[i], prefetcher);
     leat__prefetcher_destroy(prefetcher);
     leat__data_reader_destroy(reader);
+    stopping = outer;
 }

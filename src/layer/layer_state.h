@@ -109,8 +109,8 @@ struct leat_data_layer_group {
     /*
      * Set by the first cancel, which alone takes the lock: the reader's cancel
      * runs under it, and may cancel the same layer, or another one whose reader
-     * cancels this. It is set again under the lock, since restore clears it:
-     * it is never 0 while a reader's cancel runs.
+     * cancels this. It is set again under the lock, since restore clears it
+     * there: it is never 0 while a reader's cancel runs for a cancel.
      */
     atomic_bool cancelled;
 
@@ -181,6 +181,9 @@ int leat__group_find_shape(leat_data_layer_group *group, bool resumes,
 
 /* Stops everything that runs. Lent slabs live on. */
 void leat__group_stop(leat_data_layer_group *group);
+
+/* Whether the calling thread does: the reader's cancel is then the stop's. */
+bool leat__group_is_stopping(const leat_data_layer_group *group);
 
 /*
  * Where the group resumes, and the reader's mark there, borrowed. LEAT_ESTATE:

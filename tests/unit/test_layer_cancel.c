@@ -81,15 +81,27 @@ typedef struct canceller {
     leat_blob *top;
     leat_pipeline *pipeline;
     leat_data_layer *victim; /* NULL: nobody yet */
+    bool on_thread;          /* it is cancelled on another thread */
     atomic_int calls;
 } canceller;
+
+static void *cancel_layer(void *layer)
+{
+    leat_data_layer_cancel(layer);
+    return NULL;
+}
 
 static void canceller_cancel(void *pass)
 {
     canceller *self = pass;
     atomic_fetch_add(&self->calls, 1);
-    if (self->victim)
+    if (!self->victim)
+        return;
+    pthread_t thread;
+    if (!self->on_thread)
         leat_data_layer_cancel(self->victim);
+    else if (pthread_create(&thread, NULL, cancel_layer, self->victim) == 0)
+        pthread_join(thread, NULL);
 }
 
 static void canceller_open(canceller *self)
@@ -151,6 +163,32 @@ START_TEST(a_readers_cancel_may_cancel_its_own_layer)
 }
 END_TEST
 
+/* Another thread cancels the layer as restore stops the reader. */
+START_TEST(a_cancel_in_the_first_part_of_a_restore_is_not_lost)
+{
+    for (int was_cancelled = 0; was_cancelled < 2; was_cancelled++) {
+        canceller one;
+        leat_token token;
+        canceller_open(&one);
+        canceller_set_up(&one);
+        leat_token_init(&token);
+        ck_assert_int_eq(leat_data_layer_save(one.layer, &token), LEAT_OK);
+        if (was_cancelled)
+            leat_data_layer_cancel(one.layer);
+        one.victim = one.layer;
+        one.on_thread = true;
+        ck_assert_int_eq(leat_data_layer_restore(one.layer, &token),
+                         LEAT_ECANCELLED);
+        one.victim = NULL;
+        ck_assert_int_eq(canceller_forward(&one), LEAT_ECANCELLED);
+        ck_assert_int_eq(leat_data_layer_restore(one.layer, &token), LEAT_OK);
+        ck_assert_int_eq(canceller_forward(&one), LEAT_OK);
+        leat_token_finish(&token);
+        canceller_close(&one);
+    }
+}
+END_TEST
+
 START_TEST(a_readers_cancel_may_cancel_its_own_layer_at_destroy)
 {
     canceller one;
@@ -178,12 +216,6 @@ START_TEST(a_readers_cancel_may_cancel_another_layer)
     leat_pipeline_unref(pipeline);
 }
 END_TEST
-
-static void *cancel_layer(void *layer)
-{
-    leat_data_layer_cancel(layer);
-    return NULL;
-}
 
 START_TEST(two_layers_may_cancel_each_other_at_once)
 {
@@ -647,6 +679,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_readers_cancel_may_cancel_its_own_layer);
+    tcase_add_test(tcase, a_cancel_in_the_first_part_of_a_restore_is_not_lost);
     tcase_add_test(tcase, a_readers_cancel_may_cancel_its_own_layer_at_destroy);
     tcase_add_test(tcase, a_readers_cancel_may_cancel_another_layer);
     tcase_add_test(tcase, two_layers_may_cancel_each_other_at_once);
