@@ -3,6 +3,7 @@
  * one makes, and whoever else uses the file here does so by liblmdb, in a
  * process of its own.
  */
+#include "readers/lmdb/lmdb_environment.h"
 #include "support/images.h"
 #include "support/other_process.h"
 #include "support/protected_open.h"
@@ -11,6 +12,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -44,13 +47,25 @@ int __wrap_madvise(void *memory, size_t size, int advice);
 
 static int no_room;  /* so many times there is none to store to the map */
 static int has_page; /* there is room for one page of it alone */
+static atomic_int full_every; /* of so many stores one has none; 0: all have */
+static atomic_int stores;
+
+static bool is_full(size_t size)
+{
+    int every = atomic_load(&full_every);
+    if (every)
+        return atomic_fetch_add(&stores, 1) % every == 0;
+    if (no_room > 0) {
+        no_room--;
+        return true;
+    }
+    return has_page && size > (size_t)sysconf(_SC_PAGESIZE);
+}
 
 int __wrap_madvise(void *memory, size_t size, int advice)
 {
-    bool is_beyond = has_page && size > (size_t)sysconf(_SC_PAGESIZE);
-    if (advice != 23 || (no_room == 0 && !is_beyond)) /* POPULATE_WRITE */
+    if (advice != 23 || !is_full(size)) /* POPULATE_WRITE */
         return __real_madvise(memory, size, advice);
-    no_room -= no_room > 0;
     errno = EFAULT;
     return -1;
 }
@@ -351,6 +366,110 @@ START_TEST(a_slot_that_there_is_no_room_to_free_is_freed_later)
     leat_reader_close(first);
     ck_assert_int_eq(no_room, 0);
     other_process_run(expect_no_reader, directory);
+    other_process_stop(&other);
+}
+END_TEST
+
+static int count_any(const char *line, void *count)
+{
+    int number;
+    *(int *)count += sscanf(line, "%d", &number) == 1;
+    return 0;
+}
+
+static int taken; /* slots, of whatever transactions */
+
+static void expect_taken(const char *path)
+{
+    int slots = 0;
+    open_by_liblmdb(path);
+    mdb_reader_list(reading, count_any, &slots);
+    if (slots != taken)
+        _exit(2);
+    mdb_env_close(reading);
+}
+
+static void check_taken(int wanted)
+{
+    taken = wanted;
+    other_process_run(expect_taken, directory);
+}
+
+/* A reader with a slot of its own. */
+static leat_reader *open_latest(void)
+{
+    other_process_run(commit, directory);
+    return images_open(directory);
+}
+
+START_TEST(all_slots_that_there_is_no_room_to_free_are_freed_later)
+{
+    leat_reader *reader[8];
+    other_process other = other_process_start(open_by_liblmdb, directory);
+    for (int i = 0; i < 5; i++)
+        reader[i] = open_latest();
+    check_taken(5);
+    no_room = 4;
+    for (int i = 0; i < 4; i++)
+        leat_reader_close(reader[i]);
+    ck_assert_int_eq(no_room, 0);
+    check_taken(5);
+    /* When one is taken, */
+    for (int i = 5; i < 8; i++)
+        reader[i] = open_latest();
+    check_taken(4);
+    no_room = 2;
+    for (int i = 4; i < 6; i++)
+        leat_reader_close(reader[i]);
+    ck_assert_int_eq(no_room, 0);
+    check_taken(4);
+    /* and when one is released. */
+    leat_reader_close(reader[6]);
+    check_taken(1);
+    leat_reader_close(reader[7]);
+    check_taken(0);
+    other_process_stop(&other);
+}
+END_TEST
+
+enum { THREADS = 4, PINS = 500 };
+
+static atomic_int pinned[LOCK_BYTES / SLOT]; /* times, by slot */
+
+static void *pin_and_unpin(void *environment)
+{
+    leat__lmdb_pin pin;
+    for (int i = 0; i < PINS; i++) {
+        if (leat__lmdb_environment_pin(environment, 0, &pin))
+            continue;
+        ck_assert_int_eq(atomic_fetch_add(&pinned[pin.slot], 1), 0);
+        atomic_fetch_sub(&pinned[pin.slot], 1);
+        leat__lmdb_environment_unpin(environment, &pin);
+    }
+    return NULL;
+}
+
+/* A slot that was left is freed by one of them, and then another's. */
+START_TEST(threads_free_each_others_slots)
+{
+    pthread_t thread[THREADS];
+    leat__lmdb_pin pin;
+    leat__lmdb_environment *environment;
+    other_process other = other_process_start(open_by_liblmdb, directory);
+    ck_assert_int_eq(leat__lmdb_environment_open(&environment, directory),
+                     LEAT_OK);
+    atomic_store(&full_every, 5);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(
+            pthread_create(&thread[i], NULL, pin_and_unpin, environment), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    atomic_store(&full_every, 0);
+    ck_assert_int_eq(leat__lmdb_environment_pin(environment, 0, &pin), LEAT_OK);
+    check_taken(1);
+    leat__lmdb_environment_unpin(environment, &pin);
+    check_taken(0);
+    leat__lmdb_environment_close(environment);
     other_process_stop(&other);
 }
 END_TEST
@@ -781,6 +900,9 @@ int main(void)
     tcase_add_test(tcase, a_lock_without_room_is_not_stored_to);
     tcase_add_test(tcase, a_slot_without_room_is_not_stored_to);
     tcase_add_test(tcase, a_slot_that_there_is_no_room_to_free_is_freed_later);
+    tcase_add_test(tcase,
+                   all_slots_that_there_is_no_room_to_free_are_freed_later);
+    tcase_add_test(tcase, threads_free_each_others_slots);
     tcase_add_test(tcase, the_warning_is_logged_when_others_can_open);
     tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase,

@@ -338,6 +338,7 @@ void leat__lmdb_lock_close(leat__lmdb_lock *lock)
     leat__lmdb_slot_release_all(&lock->file);
     leat__lmdb_lock_file_close(&lock->file);
     leat__fork_release();
+    leat__free(lock->file.unreleased);
     leat__free(lock->file.path);
     leat__free(lock);
 }

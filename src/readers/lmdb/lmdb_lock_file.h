@@ -42,10 +42,11 @@ typedef struct leat__lmdb_lock_file {
     ino_t inode;
     size_t size; /* of the table in bytes */
     leat__lmdb_lock_table *table;
-    uint32_t capacity;          /* slots */
-    int kind;                   /* __kind of a mutex initialised as liblmdb's */
-    pid_t number;               /* this process's number in its slots */
-    _Atomic int64_t unreleased; /* see leat__lmdb_slot_release; -1: none */
+    uint32_t capacity; /* slots */
+    int kind;          /* __kind of a mutex initialised as liblmdb's */
+    pid_t number;      /* this process's number in its slots */
+    /* Owned, by slot: it is to be released once there is room for that. */
+    _Atomic bool *unreleased;
 } leat__lmdb_lock_file;
 
 /* A bounded wait: pauses of growing length. */

@@ -4,6 +4,7 @@
  */
 #include "readers/lmdb/lmdb_slot.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +90,10 @@ static int clear_own(leat__lmdb_lock_file *lock)
 int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
                               int *code)
 {
-    atomic_store(&lock->unreleased, -1);
+    lock->unreleased =
+        leat__alloc_zero(lock->capacity, sizeof(*lock->unreleased));
+    if (!lock->unreleased)
+        return LEAT_ENOMEM;
     int status = lock_slots(lock, began, code);
     if (status || *code)
         return status;
@@ -98,15 +102,35 @@ int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
     return LEAT_OK;
 }
 
-void leat__lmdb_slot_release(leat__lmdb_lock_file *lock, int64_t at)
+/* 0, or ENOSPC where it is left for later. */
+static int release(leat__lmdb_lock_file *lock, int64_t at)
 {
     leat__lmdb_lock_slot *slot = &lock->table->slot[at];
-    if (leat__lmdb_lock_file_ready_slot(lock, at)) {
-        atomic_store(&lock->unreleased, at);
-        return;
+    int code = leat__lmdb_lock_file_ready_slot(lock, at);
+    if (code) {
+        atomic_store(&lock->unreleased[at], true);
+        return code;
     }
     atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
     atomic_store(&slot->number, 0);
+    return 0;
+}
+
+/* Those that were left, each by the one thread that clears its mark. */
+static void release_left(leat__lmdb_lock_file *lock)
+{
+    uint32_t n = atomic_load(&lock->table->readers);
+    int code = 0;
+    for (uint32_t i = 0; i < n && i < lock->capacity && !code; i++)
+        if (atomic_load(&lock->unreleased[i]) &&
+            atomic_exchange(&lock->unreleased[i], false))
+            code = release(lock, i);
+}
+
+void leat__lmdb_slot_release(leat__lmdb_lock_file *lock, int64_t at)
+{
+    if (!release(lock, at))
+        release_left(lock);
 }
 
 void leat__lmdb_slot_release_all(leat__lmdb_lock_file *lock)
@@ -150,9 +174,7 @@ int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
     if (full)
         return leat__error_system(full, "%s: the slot of another reader",
                                   lock->path);
-    int64_t left = atomic_exchange(&lock->unreleased, -1);
-    if (left >= 0)
-        leat__lmdb_slot_release(lock, left);
+    release_left(lock);
     int64_t at = find_free(lock);
     if (at < 0) {
         clear_dead(lock);

@@ -9,9 +9,10 @@
 /* `began` is that of leat__lmdb_lock_wait. */
 
 /*
- * Frees all slots with this process's number. Called right after its byte was
- * locked: they belong to a dead process that had the same id. *code is ENOSPC
- * where the file system has no room for that, else 0. Errors: LEAT_EIO.
+ * Frees all slots with this process's number. Called once, right after its byte
+ * was locked: they belong to a dead process that had the same id. *code is
+ * ENOSPC where the file system has no room for that, else 0. Errors: LEAT_EIO,
+ * LEAT_ENOMEM.
  */
 int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
                               int *code);
@@ -24,7 +25,8 @@ int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out);
 
 /* Frees the slot. Where the file system has no room for that, it stays taken
- * until there is, or the process ends. Any thread. */
+ * until a slot is taken or released when there is, or the process ends. Any
+ * thread. */
 void leat__lmdb_slot_release(leat__lmdb_lock_file *lock, int64_t at);
 
 /* Frees all of this process, none of which is in use. */
