@@ -153,7 +153,8 @@ int leat__file_access(const char *path, int mode)
 bool leat__file_is_absent(const char *path)
 {
     int code = leat__file_access(path, F_OK);
-    return code == ENOENT || code == ENOTDIR;
+    return code == ENOENT || code == ENOTDIR ||
+           (code == ENAMETOOLONG && strlen(path) < PATH_MAX);
 }
 
 int leat__file_check_directory(const char *path)

@@ -34,7 +34,8 @@ int leat__file_shares_mount(int at, const char *from, const char *to);
  * system goes by: 0, or errno. */
 int leat__file_access(const char *path, int mode);
 
-/* Whether nothing is at `path`, as far as this process may look. */
+/* Whether nothing is at `path`, as far as this process may look: a path that is
+ * too long may lead to a file, a name that is too long does not. */
 bool leat__file_is_absent(const char *path);
 
 /* Whether the process can make a file in the directory of `path`: 0, or errno.

@@ -69,10 +69,11 @@ static int count_files(void)
 static const struct {
     int code;
     int is_unlockable;
-} codes[] = {{EACCES, 1}, {EPERM, 1},      {EROFS, 1},  {ENOLCK, 1},
-             {ENOSYS, 1}, {EOPNOTSUPP, 1}, {ENOSPC, 1}, {EDQUOT, 1},
-             {EFBIG, 1},  {EINVAL, 1},     {EIO, 0},    {EMFILE, 0},
-             {ENFILE, 0}, {ENOMEM, 0},     {EBADF, 0},  {ESTALE, 0}};
+} codes[] = {{EACCES, 1},      {EPERM, 1},      {EROFS, 1},  {ENOLCK, 1},
+             {ENOSYS, 1},      {EOPNOTSUPP, 1}, {ENOSPC, 1}, {EDQUOT, 1},
+             {EFBIG, 1},       {EINVAL, 1},     {EIO, 0},    {EMFILE, 0},
+             {ENFILE, 0},      {ENOMEM, 0},     {EBADF, 0},  {ESTALE, 0},
+             {ENAMETOOLONG, 1}};
 #define CODES (int)(sizeof(codes) / sizeof(codes[0]))
 
 /* As one that is read without a slot. */

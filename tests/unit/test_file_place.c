@@ -10,6 +10,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -62,6 +63,13 @@ START_TEST(the_effective_rights_count)
     ck_assert_int_eq(leat__file_access("nowhere", F_OK), ENOENT);
     ck_assert(leat__file_is_absent("nowhere"));
     ck_assert(leat__file_is_absent("file/below"));
+    char path[PATH_MAX + 1];
+    memset(path, 'n', NAME_MAX + 1);
+    path[NAME_MAX + 1] = 0;
+    ck_assert(leat__file_is_absent(path));
+    memset(path, '/', PATH_MAX);
+    path[PATH_MAX] = 0;
+    ck_assert(!leat__file_is_absent(path));
     if (geteuid() != 0) {
         printf("skipped: another real user, which needs root\n");
         return;

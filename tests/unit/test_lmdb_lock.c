@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -538,6 +539,51 @@ static void expect_precious(const char *path)
     free(bytes);
 }
 
+static void open_as_file(const char *path, unsigned flags, int wanted)
+{
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    if (mdb_env_open(reading, path, MDB_RDONLY | MDB_NOSUBDIR | flags, 0644) !=
+        wanted)
+        _exit(2);
+    mdb_env_close(reading);
+}
+
+static void refuse_lock(const char *path)
+{
+    open_as_file(path, MDB_NOLOCK, 0);
+    open_as_file(path, 0, ENAMETOOLONG);
+}
+
+/* Of the lock file, where no other program can have one either. */
+START_TEST(a_name_that_is_too_long_is_done_without)
+{
+    enum { LONGEST = NAME_MAX - (int)sizeof("-lock") + 1 };
+    char name[LONGEST + 2], path[2 * FIXTURE_PATH];
+    memset(name, 'n', sizeof(name));
+    name[LONGEST + 1] = 0;
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    ck_assert_int_eq(rename(images_in(directory, "data.mdb"), path), 0);
+    other_process_run(refuse_lock, path);
+    leat__lmdb_environment *environment;
+    ck_assert_int_eq(leat__lmdb_environment_open(&environment, path), LEAT_OK);
+    ck_assert(!leat__lmdb_lock_is_held(environment->lock));
+    ck_assert(!leat__lmdb_environment_is_used(environment));
+    leat_reader *reader = images_open(path);
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+    leat__lmdb_environment_close(environment);
+    ck_assert_ptr_nonnull(strstr(said, "cannot be locked (File name too long"));
+    /* The longest that has one. */
+    said[0] = 0;
+    name[LONGEST] = 0;
+    ck_assert_int_eq(rename(path, images_in(directory, name)), 0);
+    reader = images_open(images_in(directory, name));
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
 START_TEST(the_lock_of_another_user_is_taken_where_all_may_write)
 {
     expect_ten();
@@ -905,6 +951,7 @@ int main(void)
     tcase_add_test(tcase, threads_free_each_others_slots);
     tcase_add_test(tcase, the_warning_is_logged_when_others_can_open);
     tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
+    tcase_add_test(tcase, a_name_that_is_too_long_is_done_without);
     tcase_add_test(tcase,
                    the_lock_of_another_user_is_taken_where_all_may_write);
     tcase_add_test(tcase, a_new_file_is_of_who_owns_the_data);
