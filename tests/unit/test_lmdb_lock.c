@@ -671,6 +671,42 @@ START_TEST(a_file_of_something_else_is_not_written_to)
 }
 END_TEST
 
+static void set_first_byte(short type)
+{
+    struct flock first = {.l_type = type, .l_len = 1};
+    int fd = open(lock, O_RDWR | O_CREAT, 0644);
+    if (fcntl(fd, F_SETLK, &first) != 0)
+        _exit(2);
+}
+
+static void lock_first_byte(const char *path)
+{
+    (void)path;
+    set_first_byte(F_WRLCK);
+}
+
+static void share_first_byte(const char *path)
+{
+    (void)path;
+    set_first_byte(F_RDLCK);
+}
+
+START_TEST(a_file_of_something_else_that_is_in_use_takes_no_blocks)
+{
+    struct stat before, found;
+    fixture_store(lock, "", 0);
+    ck_assert_int_eq(truncate(lock, 1 << 20), 0);
+    other_process other = other_process_start(share_first_byte, directory);
+    ck_assert_int_eq(stat(lock, &before), 0);
+    expect_refused("not LMDB's lock file");
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_blocks, before.st_blocks);
+    ck_assert_int_eq(found.st_mtim.tv_sec, before.st_mtim.tv_sec);
+    ck_assert_int_eq(found.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+    other_process_stop(&other);
+}
+END_TEST
+
 START_TEST(a_lock_file_that_cannot_be_read_is_not_taken_for_another)
 {
     expect_ten();
@@ -813,15 +849,6 @@ START_TEST(the_mutex_of_who_died_is_taken_over)
 }
 END_TEST
 
-static void lock_first_byte(const char *path)
-{
-    struct flock alone = {.l_type = F_WRLCK, .l_len = 1};
-    (void)path;
-    int fd = open(lock, O_RDWR | O_CREAT, 0644);
-    if (fcntl(fd, F_SETLK, &alone) != 0)
-        _exit(2);
-}
-
 /* Reading waits for the other process, says so, and works once that is gone. */
 static void expect_wait_for(void (*act)(const char *), const char *refusal,
                             const char *notice)
@@ -958,6 +985,8 @@ int main(void)
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);
+    tcase_add_test(tcase,
+                   a_file_of_something_else_that_is_in_use_takes_no_blocks);
     tcase_add_test(tcase,
                    a_lock_file_that_cannot_be_read_is_not_taken_for_another);
     tcase_add_loop_test(

@@ -250,21 +250,26 @@ int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
                 : LEAT_OK;
 }
 
+static void set_size(leat__lmdb_lock_file *lock, size_t size)
+{
+    size_t slots = size > sizeof(leat__lmdb_lock_table)
+                       ? size - sizeof(leat__lmdb_lock_table)
+                       : 0;
+    lock->size = size;
+    lock->capacity = (uint32_t)(slots / sizeof(leat__lmdb_lock_slot));
+}
+
 /* With the first page, which a file of liblmdb's has blocks for; slots beyond
  * it are made ready as they are taken. 0, or the system's error. */
-static int map_table(leat__lmdb_lock_file *lock, size_t size)
+static int map_table(leat__lmdb_lock_file *lock)
 {
     leat__fork_hold();
     void *base =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, lock->fd, 0);
+        mmap(NULL, lock->size, PROT_READ | PROT_WRITE, MAP_SHARED, lock->fd, 0);
     int code = base == MAP_FAILED ? errno : 0;
-    if (!code) {
+    if (!code)
         lock->table = base;
-        lock->size = size;
-    }
     leat__fork_release();
-    lock->capacity = (uint32_t)((size - sizeof(leat__lmdb_lock_table)) /
-                                sizeof(leat__lmdb_lock_slot));
     return code ? code : leat__lmdb_lock_file_ready(lock);
 }
 
@@ -404,13 +409,12 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
         *code = reserve(lock);
     if (status || *code)
         return status;
-    size_t size = (size_t)found.st_size;
-    if (size < LOCK_BYTES) {
-        size = LOCK_BYTES;
+    set_size(lock,
+             found.st_size < LOCK_BYTES ? LOCK_BYTES : (size_t)found.st_size);
+    if (found.st_size < LOCK_BYTES)
         *code = extend(lock);
-    }
     if (!*code)
-        *code = map_table(lock, size);
+        *code = map_table(lock);
     leat__lmdb_lock_table *table = lock->table;
     if (*code)
         return LEAT_OK;
@@ -426,9 +430,9 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
     return LEAT_OK;
 }
 
-int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock)
+static int check_table(const leat__lmdb_lock_file *lock,
+                       const leat__lmdb_lock_table *table)
 {
-    const leat__lmdb_lock_table *table = lock->table;
     if (table->magic != MAGIC)
         return leat__lmdb_lock_file_damaged(
             lock->path, "not LMDB's lock file, or damaged, while another "
@@ -446,16 +450,36 @@ int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock)
     return LEAT_OK;
 }
 
+int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock)
+{
+    return check_table(lock, lock->table);
+}
+
+/* It is read, since mapping it would take blocks. *code as above. */
+static int check_file(leat__lmdb_lock_file *lock, int *code)
+{
+    leat__lmdb_lock_table table;
+    struct stat found;
+    if (fstat(lock->fd, &found) != 0) {
+        *code = errno;
+        return LEAT_OK;
+    }
+    set_size(lock, (size_t)found.st_size);
+    ssize_t n = read_at(lock, &table, sizeof(table), 0, code);
+    if (*code)
+        return LEAT_OK;
+    if (lock->capacity == 0 || found.st_size > LOCK_BYTES_MAX ||
+        n < (ssize_t)sizeof(table))
+        return leat__lmdb_lock_file_damaged(lock->path, "its size is damaged");
+    return check_table(lock, &table);
+}
+
 int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code)
 {
-    struct stat found;
-    if (fstat(lock->fd, &found) != 0)
-        *code = errno;
-    else if (found.st_size < (off_t)(sizeof(leat__lmdb_lock_table) +
-                                     sizeof(leat__lmdb_lock_slot)) ||
-             found.st_size > LOCK_BYTES_MAX)
-        return leat__lmdb_lock_file_damaged(lock->path, "its size is damaged");
-    else if (!(*code = reserve(lock)))
-        *code = map_table(lock, (size_t)found.st_size);
-    return *code ? LEAT_OK : leat__lmdb_lock_file_check(lock);
+    int status = check_file(lock, code);
+    if (!status && !*code)
+        *code = reserve(lock);
+    if (!status && !*code)
+        *code = map_table(lock);
+    return status;
 }
