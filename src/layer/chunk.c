@@ -73,6 +73,8 @@ int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
     if (!list->chunk)
         return LEAT_ENOMEM;
     while (!status && list->n < n) {
+        if (list->cancelled && atomic_load(list->cancelled))
+            return leat_error(LEAT_ECANCELLED, "the layer was cancelled");
         status =
             leat__chunk_create(&list->chunk[list->n], capacity, draws, buffers);
         if (!status) {

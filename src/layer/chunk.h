@@ -114,10 +114,11 @@ void leat__chunk_release(leat__chunk *chunk);
 typedef struct leat__chunk_list {
     leat__chunk **chunk;
     int n;
+    const atomic_bool *cancelled; /* ends create (borrowed); NULL: nothing */
 } leat__chunk_list;
 
 /* `n` chunks with buffers of so many bytes, each of which ends early at `most`.
- * Destroy is due all the same. */
+ * Destroy is due all the same. Errors: LEAT_ENOMEM; LEAT_ECANCELLED. */
 int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
                             int draws, const leat_allocator *buffers,
                             size_t bytes, size_t most);

@@ -23,7 +23,8 @@ typedef struct leat__chunk_pool {
 
 /*
  * Makes the chunks. `most` is for the buffers of all, of which each ends early
- * at its part. Destroy is due all the same. Errors: LEAT_ENOMEM.
+ * at its part. Destroy is due all the same. Errors: LEAT_ENOMEM;
+ * LEAT_ECANCELLED.
  */
 typedef struct leat__chunk_pool_options {
     int n;

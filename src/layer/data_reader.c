@@ -187,6 +187,8 @@ int leat__data_reader_create(leat__data_reader **out,
     if (!data_reader)
         return LEAT_ENOMEM;
     data_reader->options = *options;
+    data_reader->own.cancelled = &data_reader->cancelled;
+    data_reader->ahead.list.cancelled = &data_reader->cancelled;
     int64_t limit = options->open ? options->open->max_memory : 0;
     data_reader->previews.most =
         limit > 0 ? (size_t)limit : LEAT__PREVIEWS_BYTES;

@@ -614,6 +614,89 @@ START_TEST(setup_looks_up_no_file_after_a_cancel)
 }
 END_TEST
 
+/* Memory for samples. While the last of so many pieces is taken, another thread
+ * cancels the layer. */
+static struct {
+    leat_data_layer *layer;
+    atomic_int given;
+    int last;
+} pieces;
+
+static void *take_piece(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    void *memory = NULL;
+    pthread_t thread;
+    if (atomic_fetch_add(&pieces.given, 1) + 1 == pieces.last) {
+        ck_assert_int_eq(
+            pthread_create(&thread, NULL, cancel_layer, pieces.layer), 0);
+        pthread_join(thread, NULL);
+    }
+    ck_assert_int_eq(posix_memalign(&memory, alignment, bytes), 0);
+    return memory;
+}
+
+static void free_piece(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user, (void)bytes, (void)alignment;
+    free(memory);
+}
+
+static int next_in_piece(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    float *value = leat_sample_take(sample, 1000);
+    if (!value)
+        return LEAT_ENOMEM;
+    *value = 1;
+    return leat_sample_set(sample, 0, LEAT_FLOAT32, 0, NULL, value);
+}
+
+/* The status of a setup that is cancelled at that piece. */
+static int cancel_at_piece(const leat_pipeline *pipeline, int piece)
+{
+    leat_blob *top;
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&pieces.layer, pipeline, &options),
+                     LEAT_OK);
+    atomic_store(&pieces.given, 0);
+    pieces.last = piece;
+    int status = leat_data_layer_setup(pieces.layer, &top, 1);
+    /* The chunk that is under way becomes whole. */
+    if (status)
+        ck_assert_int_lt(atomic_load(&pieces.given) - piece,
+                         (int)options.batch_size);
+    leat_data_layer_destroy(pieces.layer);
+    leat_blob_destroy(top);
+    return status;
+}
+
+/* The buffers of all chunks may be gigabytes of pinned memory. */
+START_TEST(setup_makes_no_chunk_after_a_cancel)
+{
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_FLOAT32}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 1,
+                                      .next = next_in_piece};
+    const leat_allocator hooks = {
+        .size = sizeof(hooks), .alloc = take_piece, .free = free_piece};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
+                     LEAT_OK);
+    options.host_allocator = &hooks;
+    options.workers = 8;
+    options.reader_thread = _i ? LEAT_READER_ON : LEAT_READER_OFF;
+    int n = 1, status;
+    while ((status = cancel_at_piece(pipeline, n)) == LEAT_ECANCELLED)
+        n++;
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_gt(n, options.workers);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* A layer's whole life; the first status that is not what it should be. */
 static int live(cancelled_call *self)
 {
@@ -693,6 +776,7 @@ int main(void)
     tcase_add_test(tcase, a_thread_that_is_cancelled_in_setup_leaves_no_lock);
     tcase_add_loop_test(tcase, setup_looks_up_no_file_after_a_cancel, 0,
                         LOOKED_UP);
+    tcase_add_loop_test(tcase, setup_makes_no_chunk_after_a_cancel, 0, 2);
     tcase_add_test(tcase, no_call_of_a_layer_is_a_cancellation_point);
     return suite_run(suite);
 }
