@@ -133,11 +133,28 @@ done
 
 # As another user, for root may all.
 [ "$(id -u)" -ne 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-mkdir -m 555 locked
 mkdir -m 777 open
+mkdir locked
+cp -r db locked/db
+mkdir -m 777 locked/{begun,db}.leat-part locked/cache.partial
+chmod 777 locked/db
+chmod 555 locked
 mkdir -m 700 hidden
 if "${user[@]}" "$leat" --version >/dev/null 2>&1; then
     imports 'locked/out: cannot be made in locked: Permission denied' locked/out
+    # Also where the directory in which it is made is there.
+    for path in locked/out locked/begun; do
+        text="$path: cannot be made in locked: Permission denied"
+        imports "$text" $path
+        imports "$text" $path --force
+        refused "$text" synth digits --count 4 $path
+    done
+    refused 'cannot make the directory locked/cache.partial: Permission denied' \
+        cat 'text:numbers | cache:dir=locked/cache'
+    # A database whose files give way stays in its directory.
+    "${user[@]}" "$leat" synth digits --count 3 locked/db --force >out 2>err ||
+        fail "no database in the place of another: $(cat err)"
+    [ "$("$leat" cat locked/db | wc -l)" -eq 3 ] || fail 'the database is not replaced'
     dumps 'locked/out: Permission denied' locked/out/more open/at
     dumps 'locked: Permission denied' locked open/at
     dumps 'locked.dump: Permission denied' locked.dump open/at --force
@@ -148,6 +165,7 @@ else
     echo 'left out: directories without permission: no other user can run leat'
 fi
 user=()
+chmod 755 locked
 
 # What chattr has fixed.
 fixed='is immutable or append-only (chattr), so that nothing can replace it; give another name'
@@ -161,6 +179,12 @@ if chattr +i token.at 2>/dev/null; then
         imports "db/data.mdb: $fixed" db --force
         chattr -$flag db/data.mdb
     done
+    mkdir -p held/{begun.leat-part,cache.partial}
+    chattr +i held
+    imports 'held/begun: cannot be made in held: Operation not permitted' held/begun
+    refused 'cannot make the directory held/cache.partial: Operation not permitted' \
+        cat 'text:numbers | cache:dir=held/cache'
+    chattr -i held
     # Nothing is renamed or removed in a directory to which files are only added.
     adds='is append-only (chattr), so that nothing in it can be renamed, replaced or removed; give another directory'
     cp -r written added && cp written.at added

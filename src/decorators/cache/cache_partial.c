@@ -177,6 +177,12 @@ static mode_t find_mode(const leat__cache_partial *partial)
                : 0777;
 }
 
+static int cannot_make(const leat__cache_partial *partial, int code)
+{
+    return leat__error_system(code, "cannot make the directory %s",
+                              partial->partial);
+}
+
 /* Makes the directory where there is none, and opens it. */
 static int open_directory(leat__cache_partial *partial)
 {
@@ -192,8 +198,7 @@ static int open_directory(leat__cache_partial *partial)
     if (!code && !partial->is_made && errno != EEXIST)
         code = errno;
     if (code)
-        return leat__error_system(code, "cannot make the directory %s",
-                                  partial->partial);
+        return cannot_make(partial, code);
     code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
     if (code == ENOENT)
         return LEAT_AGAIN;
@@ -303,15 +308,22 @@ int leat__cache_partial_check(const leat__cache_partial *partial)
                : LEAT_OK;
 }
 
+/* What was there and cannot be renamed at the end is left alone. */
+static int check_renames(const leat__cache_partial *partial)
+{
+    int code = leat__file_check_directory(partial->partial);
+    return code ? cannot_make(partial, code)
+                : leat__file_check_place(partial->partial);
+}
+
 static int open_locked(leat__cache_partial *partial)
 {
     int status = leat__cache_partial_check(partial);
     if (status)
         return status;
     status = open_directory(partial);
-    /* What cannot be renamed at the end is left alone. */
     if (!status && !partial->is_made)
-        status = leat__file_check_place(partial->partial);
+        status = check_renames(partial);
     if (!status)
         status = open_lock(partial);
     if (!status)

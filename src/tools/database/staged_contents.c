@@ -63,6 +63,21 @@ static int check_replaced(const char *target, int at, const char *from)
         target);
 }
 
+int staged_contents_cannot_make(const char *target, int code)
+{
+    const char *slash = strrchr(target, '/');
+    return leat__error_system(code, "%s: cannot be made in %.*s", target,
+                              slash > target ? (int)(slash - target) : 1,
+                              slash ? target : ".");
+}
+
+/* The last rename makes the name. */
+static int check_made(const char *target)
+{
+    int code = leat__file_check_directory(target);
+    return code ? staged_contents_cannot_make(target, code) : LEAT_OK;
+}
+
 int staged_contents_check_target(const char *target, int at, const char *from,
                                  bool replace)
 {
@@ -71,8 +86,10 @@ int staged_contents_check_target(const char *target, int at, const char *from,
                                       staged_contents_is_foreign, &found);
     if (!status && found == STAGED_OWN && replace)
         return check_replaced(target, at, from);
-    if (status || found == STAGED_MISSING)
+    if (status)
         return status;
+    if (found == STAGED_MISSING)
+        return check_made(target);
     return leat_error(LEAT_EINVAL,
                       found == STAGED_OWN
                           ? "%s: exists already; --force would replace it"

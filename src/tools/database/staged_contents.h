@@ -22,6 +22,9 @@ int staged_contents_find(int at, const char *name, const char *path,
                          int (*filter)(const struct dirent *entry),
                          enum staged_contents *out);
 
+/* The error, of errno `code`, that `target` cannot be made in its directory. */
+int staged_contents_cannot_make(const char *target, int code);
+
 /*
  * Whether a database that is moved from the directory `from`, seen from `at`,
  * can get the name `target`, where one that is there gives way with `replace`

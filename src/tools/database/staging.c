@@ -193,21 +193,12 @@ static int check_entries(const struct staging *staging)
                       staging->path);
 }
 
-static int cannot_make(const struct staging *staging, int code)
-{
-    const char *slash = strrchr(staging->target, '/');
-    return leat__error_system(
-        code, "%s: cannot be made in %.*s", staging->target,
-        slash > staging->target ? (int)(slash - staging->target) : 1,
-        slash ? staging->target : ".");
-}
-
 static int lock(struct staging *staging)
 {
     mode_t mode = staged_access_directory(staging->target, staging->data);
     bool made = !mkdir(staging->path, mode);
     if (!made && errno != EEXIST)
-        return cannot_make(staging, errno);
+        return staged_contents_cannot_make(staging->target, errno);
     staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
     if (staging->fd >= 0 && !flock(staging->fd, LOCK_EX | LOCK_NB))
         return check_entries(staging);
@@ -379,7 +370,7 @@ static int check_early(struct staging *staging, const char *parent,
                : errno != ENOENT ? errno
                                  : leat__file_check_directory(staging->path);
     if (code)
-        return cannot_make(staging, code);
+        return staged_contents_cannot_make(staging->target, code);
     int status = leat__file_check_renames(staging->path);
     if (!status && is_there)
         status = check_left(staging);
