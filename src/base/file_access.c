@@ -1,6 +1,8 @@
 #include "base/file_access.h"
+#include "base/memory.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -9,24 +11,24 @@
 
 #define LIST "system.posix_acl_access"
 
-/* Of a list: 255 entries. */
-enum { LIST_BYTES = 2048 };
-
 static bool has_no_list(int code)
 {
     return code == ENODATA || code == ENOTSUP;
 }
 
-/* Copies the access control list, or takes away one that new files get in that
- * directory. */
-static bool keep_list(int fd, const char *replaced)
+/* Copies an access control list, or takes away one that new files get in that
+ * directory. 0, or errno. */
+static int copy_list(int fd, const char *name, const char *from)
 {
-    char list[LIST_BYTES];
-    ssize_t n = getxattr(replaced, LIST, list, sizeof(list));
-    if (n >= 0)
-        return fsetxattr(fd, LIST, list, (size_t)n, 0) == 0;
-    return has_no_list(errno) &&
-           (fremovexattr(fd, LIST) == 0 || has_no_list(errno));
+    char *list = leat__alloc(XATTR_SIZE_MAX);
+    if (!list)
+        return ENOMEM;
+    ssize_t n = getxattr(from, name, list, XATTR_SIZE_MAX);
+    int code = n < 0 || fsetxattr(fd, name, list, (size_t)n, 0) ? errno : 0;
+    leat__free(list);
+    if (n >= 0 || !has_no_list(code))
+        return code;
+    return fremovexattr(fd, name) == 0 || has_no_list(errno) ? 0 : errno;
 }
 
 bool leat__file_is_for_all(const char *path)
@@ -70,7 +72,12 @@ int leat__file_keep_access(int fd, const char *replaced)
     mode_t mode = (old.st_mode & all) | (S_ISDIR(old.st_mode) ? 0700 : 0);
     bool is_group =
         new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
-    if (!keep_list(fd, replaced) || !is_group)
+    int code = copy_list(fd, LIST, replaced);
+    if (code == ENOMEM) {
+        errno = code;
+        return -1;
+    }
+    if (code || !is_group)
         mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
     /* A list has permissions, too. */
     if (fstat(fd, &new) || ((new.st_mode ^ mode) & all && fchmod(fd, mode)))

@@ -356,6 +356,43 @@ START_TEST(a_file_has_the_list_of_the_one_that_it_replaces)
 }
 END_TEST
 
+/* Of as many users as the file system holds. */
+START_TEST(a_long_list_is_kept_whole)
+{
+    enum { USERS = 300 };
+    struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, permissions;
+            uint32_t id;
+        } entry[USERS + 4];
+    } list = {2, {{1, 6, UINT32_MAX}}}, after;
+    for (uint32_t i = 0; i < USERS; i++) {
+        list.entry[i + 1].tag = 2;
+        list.entry[i + 1].permissions = 4;
+        list.entry[i + 1].id = 1000 + i;
+    }
+    for (int i = 0; i < 3; i++) {
+        static const uint16_t tags[] = {4, 0x10, 0x20};
+        list.entry[USERS + 1 + i].tag = tags[i];
+        list.entry[USERS + 1 + i].permissions = i < 2 ? 4 : 0;
+        list.entry[USERS + 1 + i].id = UINT32_MAX;
+    }
+    struct staged_file file;
+    write_file(target, "old");
+    if (setxattr(target, "system.posix_acl_access", &list, sizeof(list), 0)) {
+        fprintf(stderr, "skipped: no long access control lists here\n");
+        return;
+    }
+    create(&file);
+    publish(&file, "new");
+    ck_assert_int_eq(
+        getxattr(target, "system.posix_acl_access", &after, sizeof(after)),
+        sizeof(after));
+    ck_assert(!memcmp(&list, &after, sizeof(list)));
+}
+END_TEST
+
 /* As in a container without that right. */
 START_TEST(a_superuser_need_not_change_files_of_others)
 {
@@ -411,6 +448,7 @@ int main(void)
     tcase_add_test(tests, a_superuser_keeps_owner_and_group);
     tcase_add_test(tests, another_group_may_do_no_more_than_all);
     tcase_add_test(tests, a_file_has_the_list_of_the_one_that_it_replaces);
+    tcase_add_test(tests, a_long_list_is_kept_whole);
     tcase_add_test(tests, a_superuser_need_not_change_files_of_others);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
     suite_add_tcase(suite, tests);
