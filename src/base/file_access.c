@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define LIST "system.posix_acl_access"
+#define LIST_OF_NEW "system.posix_acl_default"
 
 static bool has_no_list(int code)
 {
@@ -85,4 +86,24 @@ int leat__file_keep_access(int fd, const char *replaced)
     if (new.st_uid != old.st_uid && fchown(fd, old.st_uid, (gid_t)-1))
         return 0; /* not for this process to give */
     return 0;
+}
+
+int leat__file_inherit(int fd, const char *like)
+{
+    struct stat wanted, own;
+    if (fstat(fd, &own))
+        return -1;
+    if (stat(like, &wanted))
+        return is_absent(errno) ? 0 : -1;
+    if (!S_ISDIR(wanted.st_mode))
+        return 0;
+    bool is_group =
+        own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid);
+    mode_t mode =
+        (own.st_mode & 05777) | (is_group ? wanted.st_mode & S_ISGID : 0);
+    int code = copy_list(fd, LIST_OF_NEW, like);
+    if (!code && (own.st_mode ^ mode) & 07777 && fchmod(fd, mode))
+        code = errno;
+    errno = code;
+    return code && code != EPERM ? -1 : 0;
 }

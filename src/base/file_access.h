@@ -24,4 +24,11 @@ mode_t leat__file_first_mode(const char *replaced);
  */
 int leat__file_keep_access(int fd, const char *replaced);
 
+/*
+ * Lets files that are made in an open directory have the group and the access
+ * control list that they would have in the directory `like`, if that is there,
+ * as far as this process may. 0, or -1: errno.
+ */
+int leat__file_inherit(int fd, const char *like);
+
 #endif

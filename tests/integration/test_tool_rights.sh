@@ -23,5 +23,69 @@ for source in text:private/list private/db lmdb:private/db; do
     cmp -s out wanted || fail "$source: $(cat out)"
 done
 
+# The files of a cache and a database are as those that any program makes in their
+# directories, of which some are there, and empty.
+lists=$(command -v python3) || echo 'left out: access control lists: no python3'
+lists() {
+    [ -z "$lists" ] || "$lists" - "$@" <<'END'
+import os, struct, sys
+
+names = ["system.posix_acl_access", "system.posix_acl_default"]
+what, path = sys.argv[1:]
+found = {n: os.getxattr(path, n).hex() for n in names if n in os.listxattr(path)}
+if what == "show":
+    print(found)
+elif what == "take":
+    for name in found:
+        os.removexattr(path, name)
+else:
+    none = 0xFFFFFFFF
+    entries = [(1, 7, none), (2, 7, 1234), (4, 5, none), (16, 7, none), (32, 0, none)]
+    value = b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    os.setxattr(path, names[1], struct.pack("<I", 2) + value)
+END
+}
+# The owner, the group, the permissions and the lists.
+access() {
+    stat -c '%u %g %a' "$1" && lists show "$1"
+}
+# shared|own DIRECTORY
+give() {
+    if [ "$1" = shared ]; then
+        chgrp 4321 "$2" && chmod 2770 "$2" && lists give "$2"
+    else
+        chgrp 0 "$2" && chmod g-s,o-w "$2" && lists take "$2"
+    fi
+}
+# expect_as WANTED FILE
+expect_as() {
+    [ "$(access "$2")" = "$(access "$1")" ] || fail "$2: $(access "$2"), not $(access "$1")"
+}
+umask 027
+if ! { mkdir probe && lists give probe; } 2>/dev/null; then
+    echo 'left out: access control lists: not on this file system'
+    lists=
+fi
+for above in shared own; do
+    mkdir $above
+    give $above $above || fail "cannot give the access of $above"
+    for kind in shared own new; do
+        at=$above/$kind
+        mkdir $at.wanted
+        [ $kind = new ] || mkdir $at.cache $at.db
+        [ $kind = new ] || for directory in "$at".*; do
+            give $kind "$directory" || fail "cannot give the access of $directory"
+        done
+        : >$at.wanted/file
+        "$leat" cat "text:private/list | cache:dir=$at.cache" >out 2>err || fail "$at: $(cat err)"
+        "$leat" synth digits --count 3 $at.db --force >out 2>err || fail "$at: $(cat err)"
+        for file in $at.cache/data $at.cache/index $at.db/data.mdb; do
+            expect_as $at.wanted/file "$file"
+        done
+        expect_as $at.wanted $at.cache
+        expect_as $at.wanted $at.db
+    done
+done
+
 [ $failed -eq 0 ] && echo 'the effective rights count'
 exit $failed

@@ -308,6 +308,27 @@ int leat__cache_partial_check(const leat__cache_partial *partial)
                : LEAT_OK;
 }
 
+/* It takes the place of an empty directory, whose access the user chose. */
+static int set_access(const leat__cache_partial *partial,
+                      int (*set)(int fd, const char *replaced))
+{
+    leat__cache_path replaced;
+    struct stat found;
+    if (fstatat(partial->parent_fd, name_of(partial), &found,
+                AT_SYMLINK_NOFOLLOW))
+        return LEAT_OK;
+    int status = find_place(replaced, partial);
+    if (status)
+        return status;
+    int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || set(fd, replaced))
+        status = leat__error_system(errno, "cannot give %s the access of %s",
+                                    partial->partial, partial->path);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 /* What was there and cannot be renamed at the end is left alone. */
 static int check_renames(const leat__cache_partial *partial)
 {
@@ -324,6 +345,8 @@ static int open_locked(leat__cache_partial *partial)
     status = open_directory(partial);
     if (!status && !partial->is_made)
         status = check_renames(partial);
+    if (!status)
+        status = set_access(partial, leat__file_inherit);
     if (!status)
         status = open_lock(partial);
     if (!status)
@@ -405,26 +428,6 @@ static int sync_directory(int at, const char *path)
     return status;
 }
 
-/* It takes the place of an empty directory, whose access the user chose. */
-static int keep_access(const leat__cache_partial *partial)
-{
-    leat__cache_path replaced;
-    struct stat found;
-    if (fstatat(partial->parent_fd, name_of(partial), &found,
-                AT_SYMLINK_NOFOLLOW))
-        return LEAT_OK;
-    int status = find_place(replaced, partial);
-    if (status)
-        return status;
-    int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || leat__file_keep_access(fd, replaced))
-        status = leat__error_system(errno, "cannot give %s the access of %s",
-                                    partial->partial, partial->path);
-    if (fd >= 0)
-        close(fd);
-    return status;
-}
-
 static int check_files_locked(const leat__cache_partial *partial)
 {
     int status = check_in_place_locked(partial);
@@ -456,7 +459,7 @@ int leat__cache_partial_complete(leat__cache_partial *partial)
     int status = check_files_locked(partial);
     pthread_mutex_unlock(&partial->names_lock);
     if (!status)
-        status = keep_access(partial);
+        status = set_access(partial, leat__file_keep_access);
     if (!status)
         status = sync_directory(partial->fd, partial->partial);
     if (!status)

@@ -15,6 +15,17 @@ mode_t staged_access_directory(const char *target, const char *data)
                                                                         : 0700;
 }
 
+int staged_access_inherit(int at, const char *name, const char *target)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int status = fd < 0 || leat__file_inherit(fd, target)
+                     ? leat__error_system(errno, "%s", target)
+                     : LEAT_OK;
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 int staged_access_resume(int directory, const char *name, const char *path)
 {
     struct stat found;

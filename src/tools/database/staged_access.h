@@ -12,6 +12,10 @@
  * that. */
 mode_t staged_access_directory(const char *target, const char *data);
 
+/* Lets files that are made in the directory `name`, seen from `at`, have the
+ * group and the list that they would have in `target`. Errors: LEAT_EIO. */
+int staged_access_inherit(int at, const char *name, const char *target);
+
 /* Lets the file `name` in a directory be written to again: a run that was
  * stopped before its last rename may have taken that permission from it. `path`
  * is the directory's. Errors: LEAT_EIO. */

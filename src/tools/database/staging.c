@@ -277,6 +277,9 @@ static int take_over(struct staging *staging, const char *journal, bool restart)
         status = write_journal(staging, 0, staging->journal);
     if (!status && mkdirat(staging->fd, "database", 0777))
         status = directory_error(staging);
+    if (!status && leat__file_is_absent(staging->data))
+        status =
+            staged_access_inherit(staging->fd, "database", staging->target);
     return status;
 }
 
