@@ -105,5 +105,6 @@ int leat__file_inherit(int fd, const char *like)
     if (!code && (own.st_mode ^ mode) & 07777 && fchmod(fd, mode))
         code = errno;
     errno = code;
-    return code && code != EPERM ? -1 : 0;
+    /* EINVAL: it names ids that this user namespace does not have. */
+    return code && code != EPERM && code != EINVAL ? -1 : 0;
 }
