@@ -72,11 +72,19 @@ void leat__sample_release(leat_sample *sample);
 void leat__sample_exchange(leat_sample *held, leat_sample *callers);
 
 /*
- * A reader that makes up a call of several of other readers' ends it once its
- * samples' buffers take so much: whoever fills many samples looks at what they
- * take between two calls.
+ * A reader that makes up a call of several of other readers' ends it once they
+ * have added so much (leat__sample_added): whoever fills many samples looks at
+ * what they take between two calls.
  */
 #define LEAT__CALL_BYTES ((size_t)64 << 10)
+
+/* Samples that it asks for at a time, whose buffers are summed before and after
+ * that. */
+static inline int leat__call_samples(int64_t n)
+{
+    enum { MOST = 64 };
+    return n < MOST ? (int)n : MOST;
+}
 
 /* Bytes of the samples' buffers. */
 static inline size_t leat__sample_buffers(leat_sample *const sample[], int n)
@@ -85,6 +93,24 @@ static inline size_t leat__sample_buffers(leat_sample *const sample[], int n)
     for (int i = 0; i < n; i++)
         bytes += sample[i]->buffer_size;
     return bytes;
+}
+
+/*
+ * Bytes that a reader added to samples whose buffers took `before`: of their
+ * contents, or those by which the buffers grew if these are more, as where a
+ * reader gave samples with large buffers that it held. What an earlier long
+ * sample left of a buffer does not count.
+ */
+static inline size_t leat__sample_added(leat_sample *const sample[], int n,
+                                        size_t before)
+{
+    size_t contents = 0, buffers = 0;
+    for (int i = 0; i < n; i++) {
+        contents += sample[i]->taken;
+        buffers += sample[i]->buffer_size;
+    }
+    size_t grown = buffers > before ? buffers - before : 0;
+    return grown > contents ? grown : contents;
 }
 
 /* In place of `idle`: a reader knows the buffer by its address. */

@@ -139,8 +139,9 @@ static int ordered_next(leat_reader *reader, leat_sample *const out[], int n,
     if (own->has_ended)
         return LEAT_END;
     while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
+        size_t before = out[*got]->buffer_size;
         status = ordered_one(map, out[*got]);
-        bytes += out[*got]->buffer_size;
+        bytes += leat__sample_added(out + *got, 1, before);
         map->next.index += !status || status == LEAT_EDATA;
         *got += !status;
     }

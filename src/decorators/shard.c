@@ -76,12 +76,13 @@ static int shard_next(leat_reader *reader, leat_sample *const out[], int n,
     size_t bytes = 0;
     while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
         int some = 0;
+        size_t before = out[*got]->buffer_size;
         status = pass_by(shard);
         if (!status)
             status = leat_reader_pull(upstream_of(shard), out + *got,
                                       shard->shards == 1 ? n : 1, &some);
         shard->at += some + (status == LEAT_EDATA);
-        bytes += leat__sample_buffers(out + *got, some);
+        bytes += leat__sample_added(out + *got, 1, before);
         *got += some;
         if (shard->shards == 1)
             break;

@@ -109,9 +109,10 @@ static int unbatch_next(leat_reader *reader, leat_sample *const out[], int n,
             (void)leat__grouping_name(&unbatch->held, false, out[*got]);
             return leat_error(LEAT_EDATA, "%s", unbatch->line);
         }
+        size_t before = out[*got]->buffer_size;
         status = leat__batch_rows_give(&unbatch->rows, &unbatch->held,
                                        unbatch->row, out[*got]);
-        bytes += out[*got]->buffer_size;
+        bytes += leat__sample_added(out + *got, 1, before);
         unbatch->row += !status;
         *got += !status;
     }

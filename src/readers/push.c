@@ -378,8 +378,9 @@ int leat__push_receive(leat__push_receiver *receiver, leat_sample *const out[],
     int status = find_sample(receiver);
     while (!status && push->n > 0 && *got < n && bytes < LEAT__CALL_BYTES &&
            can_exchange(push, out[*got])) {
+        size_t before = out[*got]->buffer_size;
         take(push, out[*got]);
-        bytes += out[(*got)++]->buffer_size;
+        bytes += leat__sample_added(out + (*got)++, 1, before);
     }
     if (!status && *got == 0) {
         take(push, &receiver->taken);

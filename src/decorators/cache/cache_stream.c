@@ -190,7 +190,8 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
         return leat_reader_pull(leat__cache_upstream(cache), out, n, got);
     while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
         leat__cache_kept kept;
-        int before = *got;
+        int first = *got;
+        size_t before = out[first]->buffer_size;
         if (*index < cache->kept && leat__cache_find(cache, *index, &kept)) {
             ++*index;
             cache->has_given = true;
@@ -204,7 +205,9 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
         } else {
             status = read_on(cache, out, n, got);
         }
-        bytes += leat__sample_buffers(out + before, *got - before);
+        if (*got - first > 1)
+            break; /* the upstream reader's call ended where it had to */
+        bytes += leat__sample_added(out + first, 1, before);
     }
     return status;
 }

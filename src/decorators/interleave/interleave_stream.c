@@ -121,8 +121,8 @@ static int pull_copies(leat__interleave *interleave,
     return status;
 }
 
-static int pull(leat__interleave *interleave, leat__interleave_slot *slot,
-                leat_sample *const out[], int n, int *got)
+static int pull_some(leat__interleave *interleave, leat__interleave_slot *slot,
+                     leat_sample *const out[], int n, int *got)
 {
     int all = interleave->map.decorator.nupstream;
     if (interleave->template)
@@ -131,6 +131,16 @@ static int pull(leat__interleave *interleave, leat__interleave_slot *slot,
     for (int i = 0; i < *got; i++)
         if (out[i]->deferred)
             leat_sample_push_route(out[i], (int)slot->element, all);
+    return status;
+}
+
+/* *bytes: what it adds to the samples. */
+static int pull(leat__interleave *interleave, leat__interleave_slot *slot,
+                leat_sample *const out[], int n, int *got, size_t *bytes)
+{
+    size_t before = leat__sample_buffers(out, n);
+    int status = pull_some(interleave, slot, out, n, got);
+    *bytes += leat__sample_added(out, n, before);
     return status;
 }
 
@@ -144,13 +154,15 @@ static int check_template(const leat__interleave *interleave,
 
 /* Gives samples of a turn, or passes them by without `out`. */
 static int go_on(leat__interleave *interleave, leat__interleave_slot *slot,
-                 leat_sample *const out[], int64_t n, int64_t *done)
+                 leat_sample *const out[], int64_t n, int64_t *done,
+                 size_t *bytes)
 {
     int got = 0, status;
     if (n > interleave->block - interleave->in_block)
         n = interleave->block - interleave->in_block;
     if (out)
-        status = pull(interleave, slot, out, (int)n, &got);
+        status =
+            pull(interleave, slot, out, leat__call_samples(n), &got, bytes);
     else
         status = leat_reader_skip(slot->reader, n, done);
     *done += got;
@@ -191,10 +203,8 @@ static int advance(leat__interleave *interleave, leat_sample *const out[],
         if (status == LEAT_EDATA && to)
             name_failure(interleave, *to);
         if (!status)
-            status = go_on(interleave, slot, to, n - *done, &some);
+            status = go_on(interleave, slot, to, n - *done, &some, &bytes);
         *done += some;
-        if (to)
-            bytes += leat__sample_buffers(to, (int)some);
     }
     return status;
 }

@@ -190,9 +190,10 @@ static int await_arrival(leat__arrivals *arrivals)
     return arrivals->narrived > 0 ? LEAT_OK : LEAT_END;
 }
 
-/* Takes what has arrived, up to the first that is no sample. */
-static int take_arrived(leat__arrivals *arrivals, item *items[], int n,
-                        int *status)
+/* Takes what has arrived for samples of the caller's, up to the first that is
+ * no sample. */
+static int take_arrived(leat__arrivals *arrivals, leat_sample *const out[],
+                        item *items[], int n, int *status)
 {
     int taken = 0;
     size_t bytes = 0;
@@ -201,7 +202,8 @@ static int take_arrived(leat__arrivals *arrivals, item *items[], int n,
     bool is_last = *status != LEAT_OK;
     while (taken < n && arrivals->narrived > 0 && !is_last) {
         items[taken] = arrivals->arrived[arrivals->first];
-        bytes += items[taken]->sample.buffer_size;
+        leat_sample *const given = &items[taken]->sample;
+        bytes += leat__sample_added(&given, 1, out[taken]->buffer_size);
         is_last = items[taken]->status != LEAT_OK || bytes >= LEAT__CALL_BYTES;
         arrivals->first = (arrivals->first + 1) % count_items(arrivals);
         arrivals->narrived--;
@@ -257,7 +259,7 @@ int leat__arrivals_next(leat__arrivals *arrivals, leat_sample *const out[],
     if (status)
         return status;
     int taken =
-        take_arrived(arrivals, items, n < AT_ONCE ? n : AT_ONCE, &status);
+        take_arrived(arrivals, out, items, n < AT_ONCE ? n : AT_ONCE, &status);
     if (status == LEAT_ECANCELLED)
         return leat_error(LEAT_ECANCELLED, "merge: reading was cancelled");
     for (int i = 0; i < taken && !status; i++) {

@@ -95,12 +95,16 @@ static int draw(leat__mix *mix, int64_t n, int *run)
     return block->draw[at].input;
 }
 
+/* *bytes: what it adds to the samples. */
 static int pull(leat__mix *mix, int i, leat_sample *const out[], int n,
-                int64_t *got)
+                int64_t *got, size_t *bytes)
 {
     int some, all = mix->map.decorator.nupstream;
+    n = leat__call_samples(n);
+    size_t before = leat__sample_buffers(out, n);
     int status =
         leat_reader_pull(mix->map.decorator.upstream[i], out, n, &some);
+    *bytes += leat__sample_added(out, n, before);
     for (int k = 0; k < some; k++)
         if (out[k]->deferred)
             leat_sample_push_route(out[k], i, all);
@@ -121,10 +125,8 @@ static int advance(leat__mix *mix, leat_sample *const out[], int64_t n,
         int64_t some;
         int i = draw(mix, n - *done, &run);
         status =
-            out ? pull(mix, i, out + *done, run, &some)
+            out ? pull(mix, i, out + *done, run, &some, &bytes)
                 : leat_reader_skip(mix->map.decorator.upstream[i], run, &some);
-        if (out)
-            bytes += leat__sample_buffers(out + *done, (int)some);
         *done += some;
         some += status == LEAT_EDATA;
         mix->input[i].index += some;

@@ -153,8 +153,9 @@ int leat__prefetch_next(leat_reader *reader, leat_sample *const out[], int n,
         status = look(prefetch, *got == 0, &slot);
         if (status || !slot)
             break;
+        size_t before = out[*got]->buffer_size;
         status = deliver(prefetch, slot, out[*got]);
-        bytes += out[*got]->buffer_size;
+        bytes += leat__sample_added(out + *got, 1, before);
         *got += !status;
     }
     return status;

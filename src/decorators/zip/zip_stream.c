@@ -277,7 +277,7 @@ static int give_rows(reading *rows, int *got)
     return held_status(zip->held);
 }
 
-/* As many rows as take LEAT__CALL_BYTES, going by the last ones. */
+/* As many rows as add LEAT__CALL_BYTES, going by the last ones. */
 static void set_rows_at_once(leat__zip_held *held, size_t bytes, int n)
 {
     size_t fit = bytes > 0 ? (size_t)n * LEAT__CALL_BYTES / bytes : SIZE_MAX;
@@ -299,8 +299,9 @@ static int zip_next(leat_reader *reader, leat_sample *const out[], int n,
         return next_held(zip, out, n, got);
     n = n < held->at_once ? n : held->at_once;
     reading rows = {zip, out, n, -1, 0, {false}};
+    size_t before = leat__sample_buffers(out, n);
     status = read_rows(&rows);
-    set_rows_at_once(held, leat__sample_buffers(out, n), n);
+    set_rows_at_once(held, leat__sample_added(out, n, before), n);
     for (int i = rows.n; i < n && !status; i++)
         leat_sample_clear(out[i]); /* the others have no such row */
     return status ? status : give_rows(&rows, got);
