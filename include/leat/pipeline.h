@@ -241,7 +241,8 @@ LEAT_API int leat_pipeline_random(leat_pipeline **out, int64_t count,
  * that is a pipeline is in parentheses, too, with {} for the element that its
  * reader fills in: "files:train-*.tfr | interleave:(tfrecord:{}),cycle=4".
  * Parentheses are at most 32 deep, a chain at most 64 readers long, and a
- * reader reads at most 65,536 others.
+ * reader reads at most 65,536 others. Along a chain the numbers of these, and
+ * 65 of a `share`, multiply to less than 2^64.
  *
  * Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL with the line
  * and column in the text, as 1:17; LEAT_ENOMEM. Thread safety: any thread.

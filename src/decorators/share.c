@@ -26,9 +26,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Depths in a chain, with 0. */
-#define DEPTHS (LEAT__PIPELINE_DEPTH_MAX + 1)
-
 typedef struct share_reader {
     leat_reader reader;
     leat__shared_reader *shared;
@@ -123,7 +120,7 @@ static void defer(leat_sample *const out[], int n)
     for (int i = 0; i < n; i++) {
         if (out[i]->deferred == 0)
             continue;
-        leat_sample_push_route(out[i], out[i]->deferred, DEPTHS);
+        leat_sample_push_route(out[i], out[i]->deferred, LEAT__PIPELINE_DEPTHS);
         out[i]->deferred = 1;
     }
 }
@@ -168,12 +165,12 @@ static int share_materialize(leat_reader *reader, leat_sample *const out[],
     if (status)
         return status;
     for (int i = 0; i < n; i++) {
-        out[i]->deferred = (int)(out[i]->route % DEPTHS);
-        out[i]->route /= DEPTHS;
+        out[i]->deferred = (int)(out[i]->route % LEAT__PIPELINE_DEPTHS);
+        out[i]->route /= LEAT__PIPELINE_DEPTHS;
     }
     status = leat_reader_materialize(share->shared->reader, out, n, got);
     for (int i = *got + 1; i < n; i++) {
-        leat_sample_push_route(out[i], out[i]->deferred, DEPTHS);
+        leat_sample_push_route(out[i], out[i]->deferred, LEAT__PIPELINE_DEPTHS);
         out[i]->deferred = own;
     }
     return status;

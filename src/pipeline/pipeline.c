@@ -101,12 +101,31 @@ static int check_size(const leat_pipeline *pipeline)
     if (pipeline->readers > READERS_MAX)
         return leat_error(LEAT_EINVAL, "more than %lld readers in a pipeline",
                           (long long)READERS_MAX);
+    if (pipeline->routes == UINT64_MAX)
+        return leat_error(
+            LEAT_EINVAL,
+            "the ways of a sample through \"%s\" and what it "
+            "reads are more than 64 bits can tell apart: expected "
+            "fewer readers of several others in each other",
+            pipeline->type->name);
     return LEAT_OK;
 }
 
 static int max(int a, int b)
 {
     return a > b ? a : b;
+}
+
+/* What the reader adds to a deferred sample's route: its upstream reader, or
+ * the depth in the chain of a shared one. */
+static void multiply_routes(leat_pipeline *pipeline)
+{
+    uint64_t own = pipeline->type->opens_upstream
+                       ? LEAT__PIPELINE_DEPTHS
+                       : (uint64_t)pipeline->nupstream;
+    if (own > 1 &&
+        __builtin_mul_overflow(pipeline->routes, own, &pipeline->routes))
+        pipeline->routes = UINT64_MAX;
 }
 
 /* Shares the upstream pipelines, and takes what follows from them. */
@@ -117,16 +136,20 @@ static int adopt_upstream(leat_pipeline *pipeline,
         leat__alloc_zero((size_t)n, sizeof(*pipeline->upstream));
     if (!pipeline->upstream)
         return LEAT_ENOMEM;
+    pipeline->routes = 1;
     for (int i = 0; i < n; i++) {
         pipeline->upstream[i] = upstream[i];
         leat_pipeline_ref(upstream[i]);
         pipeline->depth = max(pipeline->depth, upstream[i]->depth);
         pipeline->readers += upstream[i]->readers;
+        if (upstream[i]->routes > pipeline->routes)
+            pipeline->routes = upstream[i]->routes;
         pipeline->may_block |= upstream[i]->may_block;
         pipeline->draws_seed |= upstream[i]->draws_seed;
         pipeline->varies |= upstream[i]->varies;
     }
     pipeline->nupstream = n;
+    multiply_routes(pipeline);
     return LEAT_OK;
 }
 

@@ -13,6 +13,9 @@
  * opened and closed recursively. */
 #define LEAT__PIPELINE_DEPTH_MAX 64
 
+/* Depths in a chain, with 0. */
+enum { LEAT__PIPELINE_DEPTHS = LEAT__PIPELINE_DEPTH_MAX + 1 };
+
 /* Immutable but for its references, which are counted atomically. */
 struct leat_pipeline {
     const leat_reader_type *type;
@@ -22,6 +25,7 @@ struct leat_pipeline {
     leat_pipeline **upstream; /* shared */
     int depth;                /* of the longest chain that ends here */
     int64_t readers;          /* in all; a shared one counts each time */
+    uint64_t routes; /* that a deferred sample may take; UINT64_MAX: too many */
     bool may_block;
     bool keeps_order;
     bool draws_seed; /* a reader's choices depend on the seed of open */

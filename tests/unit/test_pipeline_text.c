@@ -428,6 +428,28 @@ START_TEST(there_are_65536_upstreams_at_most)
 }
 END_TEST
 
+/* By which a deferred sample finds the reader that completes it. */
+START_TEST(ways_of_samples_that_64_bits_cannot_tell_apart_are_refused)
+{
+    static const struct {
+        int most;
+        const char *before, *after;
+    } cases[] = {
+        {27, "(", ")(lmdb:a)(lmdb:a)(lmdb:a)(lmdb:a) | test_zip"}, /* 5^27 */
+        {10, "", " | share:a"},                                    /* 65^10 */
+    };
+    for (int extra = 0; extra < 2; extra++) {
+        char *text = nest(cases[_i].most + extra, cases[_i].before, "lmdb:a",
+                          cases[_i].after);
+        if (extra)
+            refuse(text, "more than 64 bits can tell apart");
+        else
+            leat_pipeline_unref(parse(text));
+        free(text);
+    }
+}
+END_TEST
+
 START_TEST(shared_pipelines_that_multiply_are_refused)
 {
     leat_pipeline *pipeline = parse("lmdb:a");
@@ -663,6 +685,9 @@ int main(void)
     tcase_add_test(tcase, parentheses_are_32_deep_at_most);
     tcase_add_test(tcase, readers_in_arguments_count_in_the_chain);
     tcase_add_test(tcase, there_are_65536_upstreams_at_most);
+    tcase_add_loop_test(
+        tcase, ways_of_samples_that_64_bits_cannot_tell_apart_are_refused, 0,
+        2);
     tcase_add_test(tcase, shared_pipelines_that_multiply_are_refused);
     tcase_add_test(tcase, what_keeps_the_samples_does_not_count);
     tcase_add_test(tcase, the_id_of_an_object_counts);
