@@ -42,12 +42,13 @@ static int add_image(struct mean_image *mean)
     return LEAT_OK;
 }
 
-static void compute(struct mean_image *mean, const char *path, bool quiet)
+static void compute(struct mean_image *mean, const char *path,
+                    size_t max_image_bytes, bool quiet)
 {
     int64_t total = -1;
     struct progress progress;
     const leat_provenance *from = &mean->reader.sample.from;
-    output_require(image_reader_open(&mean->reader, path, 0));
+    output_require(image_reader_open(&mean->reader, path, max_image_bytes));
     interrupt_catch();
     leat_reader_count(mean->reader.reader, &total);
     progress_start(&progress, "records", total, quiet);
@@ -65,6 +66,7 @@ static void compute(struct mean_image *mean, const char *path, bool quiet)
         progress_update(&progress, mean->records);
     }
     progress_finish(&progress);
+    image_reader_close(&mean->reader);
     if (!mean->records)
         message_fail("%s: has no records to take a mean of", path);
     for (size_t i = 0; i < mean->pixels; i++)
@@ -121,8 +123,11 @@ static bool is_mean_file(const char *path)
 int command_mean(int argc, char **argv)
 {
     bool json = false, force = false;
+    int64_t max_image_bytes = 0;
     const struct option_spec specs[] = {
         option_flag("force", "replace a file that is no mean file", &force),
+        {"max-image-bytes", "N", "memory that decoding an image may take",
+         option_bytes, &max_image_bytes, 1, INT64_MAX},
         option_flag("json", "print one JSON object", &json),
         {0}};
     const struct usage usage = {
@@ -143,14 +148,13 @@ int command_mean(int argc, char **argv)
     struct mean_image mean = {0};
     output_require(
         target_check(arguments[1], arguments[0], force, is_mean_file));
-    compute(&mean, arguments[0], json);
+    compute(&mean, arguments[0], (size_t)max_image_bytes, json);
     /* It may have come since. */
     output_require(
         target_check(arguments[1], arguments[0], force, is_mean_file));
     output_require(leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
                                   mean.shape[2], mean.sum));
     int status = report(&mean, arguments[1], json);
-    image_reader_close(&mean.reader);
     free(mean.sum);
     return status;
 }

@@ -205,6 +205,8 @@ cksum good/data.mdb >before
 expect 2 'the database that is read' mean good good/data.mdb
 ln -s good/lock.mdb lock
 expect 2 'the database that is read' mean good lock
+"$leat" synth noise --count 2 --jpeg 90 jpegs >/dev/null || complain 'no JPEGs' synth
+expect 2 'max_image_bytes allows 1000' mean jpegs mean.out --max-image-bytes 1000
 expect 2 'the database that is read' show good --out good/data.mdb
 rm lock
 cksum good/data.mdb | cmp - before || failed=1
