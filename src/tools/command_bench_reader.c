@@ -196,6 +196,31 @@ static void choose_cases(struct reader_bench *bench)
     }
 }
 
+/* One pass of the first reader, which makes the directories of its caches. */
+static int make_caches(struct reading *first)
+{
+    int status, got;
+    do
+        status = read_next(first, MOST_BATCH, &got);
+    while ((!status || status == LEAT_EDATA) && !first->ended &&
+           !interrupt_check());
+    if (interrupt_check())
+        output_exit(EXIT_FAILED);
+    return status;
+}
+
+/* LEAT_ESTATE: its caches are the first reader's until that has made them. */
+static int open_reader(const struct reader_bench *bench, leat_reader **out)
+{
+    struct reading *first = &bench->reading[0];
+    int status = leat_pipeline_open(bench->pipeline, out);
+    if (status != LEAT_ESTATE || !first->reader ||
+        leat_reader_is_endless(first->reader))
+        return status;
+    status = make_caches(first);
+    return status ? status : leat_pipeline_open(bench->pipeline, out);
+}
+
 /* For read_at, where the reader can do it. */
 static void open_shared(struct reader_bench *bench)
 {
@@ -205,7 +230,7 @@ static void open_shared(struct reader_bench *bench)
         return;
     bench->count = count;
     if (count && leat_reader_is_random_access(bench->reading[0].reader))
-        output_require(leat_pipeline_open(bench->pipeline, &bench->shared));
+        output_require(open_reader(bench, &bench->shared));
 }
 
 static void close_bench(void *object)
@@ -253,7 +278,7 @@ static void open_bench(struct reader_bench *bench,
             leat_sample_init(&reading->storage[k]);
             reading->sample[k] = &reading->storage[k];
         }
-        output_require(leat_pipeline_open(bench->pipeline, &reading->reader));
+        output_require(open_reader(bench, &reading->reader));
     }
     interrupt_watch(cancel_bench, bench);
     open_shared(bench);

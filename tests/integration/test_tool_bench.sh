@@ -67,6 +67,9 @@ check 'the bytes of a record' holds \
 "$leat" bench reader --reader lmdb:raw --seconds 0.05 >text || failed=1
 check 'no list of a reader alone' test "$(grep -cE '^reader |"readers"' text json)" = \
     $'text:0\njson:0'
+"$leat" bench reader --reader 'lmdb:raw | cache:dir=kept' --workers 2 --seconds 0.05 \
+    >cached || failed=1
+check 'a bench of a cache that it makes' grep -q '^reader cache/lmdb:' cached
 check 'a table of bench reader' grep -qE '^next  .*\| +1 \| +1 \|' text
 refuses 2 'no records' reader --reader lmdb:none --seconds 0.05
 refuses 2 'absent' reader --reader lmdb:absent --seconds 0.05
