@@ -214,8 +214,10 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * images of several sizes go with mean values. LEAT_EINVAL, LEAT_ESTATE for a
  * wrong call, which changes nothing; so is one while `stream`, or that of
  * the previous batch where it is lent, is captured into a graph. All others are
- * sticky until restore. Blocks until a batch is ready; woken by
- * leat_data_layer_cancel. Thread safety: one caller a layer.
+ * sticky until restore. Blocks until a batch is ready, with `caller_helps` also
+ * until the chunk of samples is done that it works on meanwhile, which a filter
+ * that finds none makes long; woken by leat_data_layer_cancel. Thread safety:
+ * one caller a layer.
  */
 LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
                                      leat_blob *const top[], int ntop,
