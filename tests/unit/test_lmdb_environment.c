@@ -4,6 +4,7 @@
  * overwrites every page that no slot protects.
  */
 #include "base/thread.h"
+#include "readers/lmdb/lmdb_environment.h"
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "support/images.h"
 #include "support/nobody.h"
@@ -420,8 +421,18 @@ START_TEST(a_database_is_read_by_its_descriptor)
     }
     fixture_store(in(directory, "data.mdb"), "other", 5);
     int status = images_status(self);
+    bool is_used = false;
+    leat__lmdb_environment *environment;
+    if (!status)
+        status = leat__lmdb_environment_open(&environment, self);
+    if (!status) {
+        /* A writer may be there, whose lock file this process cannot see. */
+        is_used = leat__lmdb_environment_is_used(environment);
+        leat__lmdb_environment_close(environment);
+    }
     ck_assert_int_eq(umount(directory), 0);
     ck_assert_msg(!status, "%s", leat_last_error());
+    ck_assert(is_used);
     close(fd);
 }
 END_TEST

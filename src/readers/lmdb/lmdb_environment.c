@@ -140,9 +140,11 @@ bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment)
     const leat__lmdb_file *file = &environment->file;
     const char *path = file->lock;
     bool is_used = false;
+    /* Who uses a lock file that may not be read is unknown. */
+    if (file->is_hidden)
+        return true;
     if (leat__file_is_absent(path))
         return false;
-    /* Who uses a lock file that may not be read is unknown. */
     if (leat__file_access(path, R_OK))
         return true;
     pthread_mutex_lock(&list_lock);

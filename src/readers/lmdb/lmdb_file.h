@@ -23,6 +23,8 @@ typedef struct leat__lmdb_file {
     char *directory;               /* of data and lock */
     bool in_directory; /* the data file is data.mdb: locked by the directory's
                           lock.mdb */
+    bool is_hidden;    /* `data` is a descriptor's link to where this process
+                          cannot look, and so are the lock files */
     int fd;            /* of the data file */
     dev_t device;
     ino_t inode;

@@ -187,18 +187,24 @@ static int allocate(int fd, off_t begin, off_t size)
 }
 
 /*
- * Allocates the file's blocks: a store through the map into a hole would raise
- * SIGBUS on a full file system. 0, or ENOSPC or EDQUOT.
+ * Allocates the file's first `size` bytes: a store through the map into a hole
+ * would raise SIGBUS on a full file system, of which `least` are enough. 0, or
+ * ENOSPC or EDQUOT.
  */
-static int reserve(const leat__lmdb_lock_file *lock)
+static int reserve(leat__lmdb_lock_file *lock, off_t size, off_t least)
 {
     struct stat found;
     /* The size determines the number of slots, so it is kept. */
-    int code = allocate(lock->fd, 0, LOCK_BYTES);
-    /* A file in use has its first blocks, with the slots of most readers. */
-    if (code && fstat(lock->fd, &found) == 0 && found.st_blocks > 0)
-        code = 0;
-    return code == ENOSPC || code == EDQUOT ? code : 0;
+    int code = allocate(lock->fd, 0, size);
+    bool is_full = code == ENOSPC || code == EDQUOT;
+    if (is_full && fstat(lock->fd, &found) == 0 &&
+        (off_t)found.st_blocks * 512 >= least) {
+        size = (off_t)found.st_blocks * 512;
+        is_full = false;
+    }
+    if (!is_full)
+        atomic_store(&lock->reserved, (size_t)size);
+    return is_full ? code : 0;
 }
 
 /*
@@ -234,20 +240,15 @@ int leat__lmdb_lock_file_ready_slot(const leat__lmdb_lock_file *lock,
     return populate(lock, slot_begin(at), sizeof(leat__lmdb_lock_slot));
 }
 
-int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
-                                      int64_t at)
+bool leat__lmdb_lock_file_has_slot(const leat__lmdb_lock_file *lock, int64_t at)
 {
-    struct stat found;
-    off_t size = sizeof(leat__lmdb_lock_slot), begin = (off_t)slot_begin(at);
-    int code = allocate(lock->fd, begin, size);
-    bool is_full = code == ENOSPC || code == EDQUOT;
-    /* What the blocks reach is there. */
-    if (!is_full || (fstat(lock->fd, &found) == 0 &&
-                     (off_t)found.st_blocks * 512 >= begin + size))
-        code = leat__lmdb_lock_file_ready_slot(lock, at);
-    return code ? leat__error_system(code, "%s: the slot of another reader",
-                                     lock->path)
-                : LEAT_OK;
+    return slot_begin(at + 1) <= atomic_load(&lock->reserved);
+}
+
+int leat__lmdb_lock_file_reserve_slot(leat__lmdb_lock_file *lock, int64_t at)
+{
+    off_t size = (off_t)slot_begin(at + 1);
+    return reserve(lock, size, size);
 }
 
 static void set_size(leat__lmdb_lock_file *lock, size_t size)
@@ -406,7 +407,7 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
     }
     int status = check_own(lock, &found, code);
     if (!status && !*code)
-        *code = reserve(lock);
+        *code = reserve(lock, LOCK_BYTES, 1);
     if (status || *code)
         return status;
     set_size(lock,
@@ -478,7 +479,7 @@ int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code)
 {
     int status = check_file(lock, code);
     if (!status && !*code)
-        *code = reserve(lock);
+        *code = reserve(lock, LOCK_BYTES, 1);
     if (!status && !*code)
         *code = map_table(lock);
     return status;

@@ -40,7 +40,8 @@ typedef struct leat__lmdb_lock_file {
     int fd;     /* -1: none */
     dev_t device;
     ino_t inode;
-    size_t size; /* of the table in bytes */
+    size_t size;             /* of the table in bytes */
+    _Atomic size_t reserved; /* bytes that have blocks, from its beginning */
     leat__lmdb_lock_table *table;
     uint32_t capacity; /* slots */
     int kind;          /* __kind of a mutex initialised as liblmdb's */
@@ -115,9 +116,16 @@ int leat__lmdb_lock_file_ready(const leat__lmdb_lock_file *lock);
 int leat__lmdb_lock_file_ready_slot(const leat__lmdb_lock_file *lock,
                                     int64_t at);
 
-/* Allocates the block of slot `at`, and makes it ready. Errors: LEAT_EIO. */
-int leat__lmdb_lock_file_reserve_slot(const leat__lmdb_lock_file *lock,
-                                      int64_t at);
+/* Whether slot `at` has its block. */
+bool leat__lmdb_lock_file_has_slot(const leat__lmdb_lock_file *lock,
+                                   int64_t at);
+
+/*
+ * Allocates it. The caller holds no mutex of the table: a full file system may
+ * write the table's page to the disk meanwhile, and unlocking is a store. 0, or
+ * ENOSPC or EDQUOT.
+ */
+int leat__lmdb_lock_file_reserve_slot(leat__lmdb_lock_file *lock, int64_t at);
 
 /* LEAT_EIO if a table in use is not as liblmdb 0.9 initialises it. */
 int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock);

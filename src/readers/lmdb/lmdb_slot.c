@@ -67,6 +67,7 @@ static int lock_slots(leat__lmdb_lock_file *lock, int64_t began, int *full)
 /* Fails only if the table was overwritten, which the next caller detects. */
 static void unlock_slots(leat__lmdb_lock_file *lock)
 {
+    (void)leat__lmdb_lock_file_ready(lock);
     (void)pthread_mutex_unlock(&lock->table->readers_mutex);
 }
 
@@ -164,26 +165,47 @@ static void claim(leat__lmdb_lock_file *lock, int64_t at)
     atomic_store(&slot->number, lock->number);
 }
 
+static int no_room(const leat__lmdb_lock_file *lock, int code)
+{
+    return leat__error_system(code, "%s: the slot of another reader",
+                              lock->path);
+}
+
+/* Takes a free slot, *at; -1: none is free. LEAT_AGAIN: it has no block yet. */
+static int take_locked(leat__lmdb_lock_file *lock, int64_t *at)
+{
+    release_left(lock);
+    *at = find_free(lock);
+    if (*at < 0) {
+        clear_dead(lock);
+        *at = find_free(lock);
+    }
+    if (*at < 0)
+        return LEAT_OK;
+    if (!leat__lmdb_lock_file_has_slot(lock, *at))
+        return LEAT_AGAIN;
+    int code = leat__lmdb_lock_file_ready_slot(lock, *at);
+    if (code)
+        return no_room(lock, code);
+    claim(lock, *at);
+    return LEAT_OK;
+}
+
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out)
 {
-    int full;
-    int status = lock_slots(lock, began, &full);
-    if (status)
-        return status;
-    if (full)
-        return leat__error_system(full, "%s: the slot of another reader",
-                                  lock->path);
-    release_left(lock);
-    int64_t at = find_free(lock);
-    if (at < 0) {
-        clear_dead(lock);
-        at = find_free(lock);
-    }
-    status = at < 0 ? LEAT_OK : leat__lmdb_lock_file_reserve_slot(lock, at);
-    if (at >= 0 && !status)
-        claim(lock, at);
-    unlock_slots(lock);
+    int64_t at = -1;
+    int full = 0, status;
+    do {
+        int code = at < 0 ? 0 : leat__lmdb_lock_file_reserve_slot(lock, at);
+        status = code ? no_room(lock, code) : lock_slots(lock, began, &full);
+        if (!status && full)
+            status = no_room(lock, full);
+        if (status)
+            return status;
+        status = take_locked(lock, &at);
+        unlock_slots(lock);
+    } while (status == LEAT_AGAIN);
     if (status)
         return status;
     if (at < 0)
