@@ -286,6 +286,14 @@ ends $pid 'an import with a full pipe for messages'
 wait $pid
 status=$?
 [ $status -eq 143 ] || complain "status $status of an import with a full pipe"
+
+# Nor does anybody read that the report has failed.
+env --default-signal=INT "$leat" synth digits --count 10 unreported >/dev/full 2>&3 &
+pid=$!
+until asleep $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+ends $pid 'a synth whose report failed'
+wait $pid
+"$leat" verify unreported >out 2>shown || complain 'no whole database before a failed report'
 exec 3>&-
 
 [ $failed -eq 0 ] && echo "a bar at $count records"

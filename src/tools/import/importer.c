@@ -260,7 +260,8 @@ static int report(const struct run *run, const char *path, double seconds)
     return failed ? failed : status;
 }
 
-/* For good. What was reported is true, whatever comes later. */
+/* For good where the report has arrived: it is true, whatever comes later. The
+   message of one that has not may wait for a reader. */
 static void block_late_signals(sigset_t *mask)
 {
     sigset_t late;
@@ -269,7 +270,8 @@ static void block_late_signals(sigset_t *mask)
     sigaddset(&late, SIGTERM);
     sigaddset(&late, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &late, NULL);
-    sigorset(mask, mask, &late);
+    if (!ferror(stdout))
+        sigorset(mask, mask, &late);
 }
 
 void importer_check(const struct importer *importer, const char *path)
