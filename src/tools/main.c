@@ -10,18 +10,16 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Silent unless LEAT_LOG_LEVEL asks for more. On any thread, so that the lock
- * of stderr makes each wait for the line before it. */
+/* Silent unless LEAT_LOG_LEVEL asks for more. On any thread. */
 static void print_log(void *user, leat_log_level level, const char *line)
 {
     (void)user;
     (void)level;
     char plain[4096];
     plain_text_write(plain, sizeof(plain), line);
-    flockfile(stderr);
-    if (interrupt_await_messages())
-        fprintf(stderr, "leat: %s\n", plain);
-    funlockfile(stderr);
+    interrupt_begin_message();
+    fprintf(stderr, "leat: %s\n", plain);
+    interrupt_end_message();
 }
 
 /*

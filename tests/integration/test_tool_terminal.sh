@@ -296,5 +296,58 @@ wait $pid
 "$leat" verify unreported >out 2>shown || complain 'no whole database before a failed report'
 exec 3>&-
 
+# A terminal that nobody reads, with room for a part of a line alone: the tool's.
+cat >nearly_full.py <<'END'
+import os, pty, signal, sys, time
+
+
+def fill(most):
+    reader, terminal = pty.openpty()
+    os.set_blocking(terminal, False)
+    n = 0
+    # The kernel moves what is written a little later.
+    end = time.monotonic() + 0.5
+    while n < most and time.monotonic() < end:
+        try:
+            n += os.write(terminal, b"x")
+            end = time.monotonic() + 0.5
+        except BlockingIOError:
+            time.sleep(0.01)
+    os.set_blocking(terminal, True)
+    os.set_inheritable(reader, True)
+    return terminal, n
+
+
+_, size = fill(1 << 20)
+terminal, _ = fill(size - 10)
+os.dup2(terminal, 2)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+END
+python3 -c 'import pty' 2>/dev/null || {
+    echo 'not tested: a terminal with little room needs python3'
+    exit $failed
+}
+exec 3<>list
+python3 nearly_full.py "$leat" import images - waiting <list >out 2>shown &
+pid=$!
+until asleep $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+ends $pid 'an import with little room for its last line'
+wait $pid
+status=$?
+[ $status -eq 143 ] || complain "status $status of an import with little room"
+exec 3>&-
+
+# Likewise a line of a reader's thread.
+LEAT_LOG_LEVEL=warning python3 nearly_full.py "$leat" import pipeline \
+    'lmdb:drawn|repeat:90000|cache:4000000|prefetch:3' logged --restart >out 2>shown &
+pid=$!
+until asleep $pid leat_prefetch || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+ends $pid 'an import with little room for messages'
+wait $pid
+status=$?
+[ $status -eq 143 ] || complain "status $status of an import with little room for messages"
+
 [ $failed -eq 0 ] && echo "a bar at $count records"
 exit $failed

@@ -11,8 +11,11 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,15 +24,18 @@
    group: one so soon after the first is the same request. */
 enum { SAME_SIGNAL_MS = 500 };
 
-/* What a command that opens pipelines may take to end. */
+/* What a command that opens pipelines may take to end, and a message. */
 enum { END_SECONDS = 1 };
 
-static volatile sig_atomic_t caught;
+static atomic_int caught; /* a signal's number; 0: none */
 static volatile sig_atomic_t is_held;
 static int64_t caught_at; /* milliseconds; the handler's alone */
 
 /* An open /dev/null, in whose place stdout is after a signal; -1: none. */
 static volatile sig_atomic_t nothing = -1;
+
+static atomic_int writer; /* the thread that writes a message; 0: none */
+static _Thread_local sigset_t mask_before; /* of its signals */
 
 /* What a signal cancels, by a thread that the handler wakes: it may lock. */
 enum { MOST_WATCHED = 4 };
@@ -63,8 +69,41 @@ static bool stops_messages(void)
            (sigaction(SIGTTOU, NULL, &action) || action.sa_handler != SIG_IGN);
 }
 
-/* An interrupted write is restarted, and then has no one to wait for. stderr is
- * to tell of the end, unless nobody reads it or that would stop the tool. */
+static int own_thread(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+/* An interrupted write is restarted, and then has no one to wait for. Only
+ * async-signal-safe calls. */
+static void end_messages(void)
+{
+    int thread = writer;
+    dup2(nothing, STDERR_FILENO);
+    if (thread && thread != own_thread())
+        syscall(SYS_tgkill, getpid(), thread, SIGALRM);
+}
+
+/* A message has taken too long, or its thread is to restart the write. */
+static void handle_alarm(int signal_number)
+{
+    int error = errno;
+    (void)signal_number;
+    if (writer)
+        end_messages();
+    errno = error;
+}
+
+/* poll calls a terminal writable that has room for a part of a line. Only
+ * async-signal-safe calls. */
+static void limit_message(void)
+{
+    if (caught && writer)
+        alarm(END_SECONDS);
+}
+
+/* stderr is to tell of the end, unless nobody reads it or that would stop the
+ * tool. */
 static void end_output(void)
 {
     struct pollfd messages = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -72,7 +111,7 @@ static void end_output(void)
         return;
     dup2(nothing, STDOUT_FILENO);
     if (poll(&messages, 1, 0) == 0 || stops_messages())
-        dup2(nothing, STDERR_FILENO);
+        end_messages();
 }
 
 /*
@@ -102,11 +141,13 @@ static void handle_signal(int signal_number)
         die(signal_number);
     if (!caught)
         caught_at = now;
+    signal(SIGALRM, handle_alarm);
     caught = signal_number;
     /* A background job's read of its terminal is restarted, and would stop it
        again: now it fails. */
     signal(SIGTTIN, SIG_IGN);
     end_output();
+    limit_message();
     if (watches)
         sem_post(&arrived);
     errno = error;
@@ -245,14 +286,24 @@ void interrupt_release(void)
     is_held = 0;
 }
 
-bool interrupt_await_messages(void)
+void interrupt_begin_message(void)
 {
-    enum { LOOK_MS = 100 };
-    struct pollfd messages = {.fd = STDERR_FILENO, .events = POLLOUT};
-    while (poll(&messages, 1, caught ? 0 : LOOK_MS) == 0)
-        if (caught)
-            return false;
-    return true;
+    sigset_t wakes;
+    sigemptyset(&wakes);
+    sigaddset(&wakes, SIGALRM);
+    flockfile(stderr);
+    writer = own_thread();
+    pthread_sigmask(SIG_UNBLOCK, &wakes, &mask_before);
+    limit_message();
+}
+
+void interrupt_end_message(void)
+{
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+    writer = 0;
+    if (caught)
+        alarm(0);
+    funlockfile(stderr);
 }
 
 int interrupt_explain(int status)

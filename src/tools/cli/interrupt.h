@@ -52,11 +52,12 @@ void interrupt_hold(void);
 void interrupt_release(void);
 
 /*
- * Waits until stderr takes a line without a wait, one of 256 bytes at least;
- * false: a signal came first. For threads that block signals, as none
- * interrupts their writes.
+ * Around the write of a message to stderr, on any thread: it waits for one that
+ * is being written. A signal ends a message that nobody reads, and what is
+ * begun after one takes a second at most.
  */
-bool interrupt_await_messages(void);
+void interrupt_begin_message(void);
+void interrupt_end_message(void);
 
 /* `status`; where a signal cancelled the call, with the line of interrupt_check
  * as its error line. */

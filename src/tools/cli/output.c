@@ -41,8 +41,10 @@ static void print_line(const char *text)
     if (fflush(stdout))
         (void)output_has_failed();
     /* A terminal's line may hold a progress bar, which is redrawn. */
+    interrupt_begin_message();
     fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
             plain);
+    interrupt_end_message();
 }
 
 /* Jansson lacked memory: what it should have added may be left out. */

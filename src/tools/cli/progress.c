@@ -1,6 +1,7 @@
 #include "tools/cli/progress.h"
 
 #include "base/clock.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 
 #include <stdio.h>
@@ -70,18 +71,23 @@ void progress_update(struct progress *progress, int64_t done)
     progress->drawn = now;
     double rate =
         (double)(done - progress->skipped) / (now - progress->started);
+    interrupt_begin_message();
     if (progress->total > 0 && rate > 0)
         draw_bar(progress, (double)done / (double)progress->total, rate,
                  (double)(progress->total - done) / rate);
     else
         fprintf(stderr, "\r%lld %s  %s %s/s\033[K", (long long)done,
                 progress->unit, output_scaled(rate), progress->unit);
+    interrupt_end_message();
 }
 
 double progress_finish(struct progress *progress)
 {
-    if (progress->shown)
+    if (progress->shown) {
+        interrupt_begin_message();
         fprintf(stderr, "\r\033[K");
+        interrupt_end_message();
+    }
     progress->shown = false;
     return leat__clock_seconds() - progress->started;
 }
