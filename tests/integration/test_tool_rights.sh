@@ -23,6 +23,28 @@ for source in text:private/list private/db lmdb:private/db; do
     cmp -s out wanted || fail "$source: $(cat out)"
 done
 
+# Where no thread can be started, one signal ends a read that waits for a pipe.
+if [ -z "${TSAN_OPTIONS-}" ]; then
+    mkdir -m 777 alone
+    mkfifo -m 666 alone/lines
+    exec 3<>alone/lines
+    "${nobody[@]}" bash -c 'ulimit -u 1; exec env --default-signal "$@"' bash \
+        "$leat" import pipeline text:alone/lines alone/db >out 2>err &
+    pid=$!
+    # The handlers are there, or none is to come.
+    caught() { grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$pid/status 2>/dev/null; }
+    SECONDS=0
+    until caught || ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge 20 ]; do sleep 0.01; done
+    kill -TERM $pid
+    SECONDS=0
+    while kill -0 $pid 2>/dev/null && [ $SECONDS -lt 60 ]; do sleep 0.01; done
+    kill -KILL $pid 2>/dev/null
+    wait $pid
+    status=$?
+    [ $status -eq 143 ] || fail "status $status of a read without threads: $(cat err)"
+    exec 3>&-
+fi
+
 # The files of a cache and a database are as those that any program makes in their
 # directories, of which some are there, and empty.
 lists=$(command -v python3) || echo 'left out: access control lists: no python3'

@@ -45,7 +45,8 @@ static struct {
 } watched[MOST_WATCHED];
 static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
 static leat__thread watcher;
-static volatile sig_atomic_t is_opening; /* see interrupt_catch_opening */
+static volatile sig_atomic_t lacks_watcher; /* for what is watched */
+static volatile sig_atomic_t is_opening;    /* see interrupt_catch_opening */
 static sem_t arrived;
 static volatile sig_atomic_t watches; /* `arrived` is initialised */
 
@@ -137,7 +138,8 @@ static void handle_signal(int signal_number)
     /* What is still to be said has no reader: no reason not to clean up. */
     if (caught && signal_number == SIGPIPE)
         return;
-    if (caught && !is_held && now - caught_at > SAME_SIGNAL_MS)
+    bool is_second = caught && now - caught_at > SAME_SIGNAL_MS;
+    if ((is_second || lacks_watcher) && !is_held)
         die(signal_number);
     if (!caught)
         caught_at = now;
@@ -250,20 +252,30 @@ void interrupt_catch_opening(void)
     catch_signals();
 }
 
+static void update_watcher_locked(void)
+{
+    bool is_any = false;
+    for (int i = 0; i < MOST_WATCHED; i++)
+        is_any |= watched[i].object != NULL;
+    lacks_watcher = is_any && !start_watcher_locked();
+}
+
 void interrupt_watch(void (*cancel)(void *object), void *object)
 {
     int i = 0;
     pthread_mutex_lock(&watched_lock);
-    start_watcher_locked();
     while (i < MOST_WATCHED && watched[i].object)
         i++;
     if (i < MOST_WATCHED) {
         watched[i].cancel = cancel;
         watched[i].object = object;
     }
+    update_watcher_locked();
     pthread_mutex_unlock(&watched_lock);
     /* A signal that arrived before is seen here, a later one by its handler. */
-    if (caught && watches)
+    if (caught && lacks_watcher)
+        cancel(object);
+    else if (caught && watches)
         sem_post(&arrived);
 }
 
@@ -273,6 +285,7 @@ void interrupt_unwatch(const void *object)
     for (int i = 0; i < MOST_WATCHED; i++)
         if (watched[i].object == object)
             watched[i].object = NULL;
+    update_watcher_locked();
     pthread_mutex_unlock(&watched_lock);
 }
 

@@ -38,7 +38,7 @@ int interrupt_check(void);
  * From now on a signal, also one that came before, calls `cancel(object)` on a
  * thread of its own, so that reads which wait for a pipe end. interrupt_unwatch
  * undoes it, and waits for a call that has begun. Where no thread can be
- * started, such reads end by the second signal alone.
+ * started, a signal kills until then, as nothing else ends such reads.
  */
 void interrupt_watch(void (*cancel)(void *object), void *object);
 void interrupt_unwatch(const void *object);
