@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static leat__decorator *decorator_of(leat_reader *reader)
@@ -121,6 +120,17 @@ int leat__decorator_may_block(leat_reader *reader)
     for (int i = 0; i < decorator->nupstream && !blocks; i++)
         blocks = leat_reader_may_block(decorator->upstream[i]);
     return blocks;
+}
+
+bool leat__block_probe_ask(leat__block_probe *probe, leat_reader *reader, int n)
+{
+    enum { SAMPLES = 1024 };
+    probe->left -= n;
+    if (probe->left <= 0) {
+        probe->blocks = leat_reader_may_block(reader);
+        probe->left = SAMPLES;
+    }
+    return probe->blocks;
 }
 
 int leat__decorator_check(leat_reader *reader)

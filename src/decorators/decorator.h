@@ -8,6 +8,7 @@
 #include <leat/ext/reader.h>
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The first member of every decorator's own struct. */
@@ -29,6 +30,19 @@ void *leat__decorator_new(const leat_open *open, const leat_reader_ops *ops,
 
 /* LEAT_ECANCELLED, with a line, after cancel. */
 int leat__decorator_check_running(const leat__decorator *decorator);
+
+/* What a reader answered to leat_reader_may_block. One caller at a time. */
+typedef struct leat__block_probe {
+    int left; /* samples for which the answer stands */
+    bool blocks;
+} leat__block_probe;
+
+/*
+ * leat_reader_may_block, after `n` more samples: asked rarely, as it may probe
+ * every file that is read.
+ */
+bool leat__block_probe_ask(leat__block_probe *probe, leat_reader *reader,
+                           int n);
 
 /*
  * Operations. fields, seek and mark are the first upstream reader's; the

@@ -236,7 +236,8 @@ struct leat_reader_ops {
     /**
      * Whether reads may block from now on, for example on a file that is not in
      * memory: 1 or 0. NULL: as in the type. A decorator asks its upstream
-     * readers by leat_reader_may_block. Any thread.
+     * readers by leat_reader_may_block. Asked now and then, as the answer may
+     * take long. Any thread.
      */
     int (*may_block)(leat_reader *reader);
 

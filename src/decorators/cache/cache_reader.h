@@ -77,6 +77,7 @@ typedef struct leat__cache_reader {
     leat_token kept_mark; /* the upstream's at `taken`, where it has one */
     leat_token next_mark; /* scratch: that after one more sample */
     leat_sample passed;   /* scratch: one that skip keeps */
+    leat__block_probe probe; /* of the upstream reader */
 } leat__cache_reader;
 
 /* In `checked`: all is kept, of data that nobody had written to. */

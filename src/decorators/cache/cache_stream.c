@@ -200,7 +200,8 @@ int leat__cache_next(leat_reader *reader, leat_sample *const out[], int n,
         } else if (cache->is_whole) {
             status = LEAT_END;
         } else if (*got > 0 &&
-                   leat_reader_may_block(leat__cache_upstream(cache))) {
+                   leat__block_probe_ask(&cache->probe,
+                                         leat__cache_upstream(cache), 1)) {
             break;
         } else {
             status = read_on(cache, out, n, got);

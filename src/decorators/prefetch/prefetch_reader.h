@@ -43,6 +43,8 @@ struct leat__prefetch {
     const leat_field_spec *spec; /* once known */
     int nspec;
 
+    leat__block_probe probe; /* of upstream; the thread's that is pulling */
+
     pthread_mutex_t lock;
     pthread_cond_t work;
     pthread_cond_t changed;

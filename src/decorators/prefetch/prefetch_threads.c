@@ -192,7 +192,8 @@ static int pull(leat__prefetch *prefetch, prefetch_job *job, int wanted)
 {
     int status = pull_some(prefetch, job, wanted);
     if (status || job->n == wanted ||
-        leat_reader_may_block(leat__prefetch_upstream(prefetch)))
+        leat__block_probe_ask(&prefetch->probe,
+                              leat__prefetch_upstream(prefetch), wanted))
         return status;
     while (!status && job->n < wanted)
         status = pull_some(prefetch, job, wanted);
