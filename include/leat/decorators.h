@@ -482,9 +482,10 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * same samples in the same order; it reads into the next epoch before the end
  * of this one was delivered. `prefetch:auto` begins with 16 samples a thread,
  * and doubles whenever the caller finds none although there had been no room.
- * It holds no more than max_bytes has room for, were all as large as the
- * largest so far: one at least, and only one before the first is read. A given
- * N holds no more than the caller's max_memory has room for, likewise.
+ * It holds no more than max_bytes has room for, were the next ones as large as
+ * the largest of the last 64 or more: one at least, and only one before the
+ * first is read. A given N holds no more than the caller's max_memory has room
+ * for, likewise.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

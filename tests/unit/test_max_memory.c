@@ -1,14 +1,17 @@
 /* max_memory holds for batches that grow after setup, too, and for readers
    before they take what they are asked to take. */
+#include "support/empty_reader.h"
 #include "support/suite.h"
 
 #include <leat.h>
+#include <leat/ext/reader.h>
 
 #include <check.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BATCH = 4, SIDE = 64 };
@@ -688,6 +691,167 @@ START_TEST(rare_long_samples_read_ahead_leave_no_buffers)
 }
 END_TEST
 
+/* Only this one is long. */
+enum { ALONE = 40 };
+
+static int alone_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int number = script.next++;
+    return set_pixels(sample, number == ALONE ? LONG : SHORT, number);
+}
+
+/* Spells of short ones and of long ones. */
+static int spells_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int number = script.next++;
+    return set_pixels(sample, number % 400 < 300 ? SHORT : LONG, number);
+}
+
+/* A reader of which one call gives many samples, long ones from `larger` on. */
+static int burst_fields(leat_reader *reader, const leat_field_spec **out,
+                        int *n)
+{
+    (void)reader;
+    *out = &pixels;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int burst_next(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got)
+{
+    int status = LEAT_OK;
+    (void)reader;
+    for (; *got < n && !status; *got += !status) {
+        int number = script.next++;
+        status = set_pixels(out[*got], number < script.larger ? SHORT : LONG,
+                            number);
+    }
+    return status;
+}
+
+static void burst_close(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static int burst_open(const leat_open *open, leat_reader **out)
+{
+    static const leat_reader_ops ops = {.size = sizeof(ops),
+                                        .name = "burst",
+                                        .fields = burst_fields,
+                                        .next = burst_next,
+                                        .seek = empty_reader_seek,
+                                        .cancel = empty_reader_cancel,
+                                        .close = burst_close};
+    static leat_reader burst;
+    (void)open;
+    burst = (leat_reader){.ops = &ops};
+    script.next = 0;
+    *out = &burst;
+    return LEAT_OK;
+}
+
+static leat_pipeline *burst(void)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "burst", .open = burst_open};
+    leat_pipeline *records;
+    ck_assert_int_eq(
+        leat_pipeline_create(&records, &type, "", NULL, NULL, NULL, 0),
+        LEAT_OK);
+    return records;
+}
+
+/* A reader that reads ahead of `records`, and takes the given memory. */
+static leat_reader *open_ahead(int form, int samples, int64_t memory,
+                               leat_pipeline *records)
+{
+    const leat_prefetch_options values = {.size = sizeof(values),
+                                          .samples = form == 1 ? 0 : samples,
+                                          .threads = form == 3 ? 2 : 1};
+    leat_open_options open = LEAT_OPEN_OPTIONS_INIT;
+    leat_pipeline *ahead;
+    leat_reader *reader;
+    int status = form == 0 ? leat_pipeline_merge(&ahead, &records, 1, samples)
+                           : leat_pipeline_prefetch(&ahead, records, &values);
+    ck_assert_int_eq(status, LEAT_OK);
+    open.allocator = &counting;
+    open.max_memory = memory;
+    ck_assert_int_eq(leat_pipeline_open_with(ahead, &open, &reader), LEAT_OK);
+    leat_pipeline_unref(records);
+    leat_pipeline_unref(ahead);
+    return reader;
+}
+
+static void expect_number(leat_reader *reader, leat_sample *sample, int number)
+{
+    ck_assert_int_eq(leat_reader_next(reader, sample), LEAT_OK);
+    ck_assert_int_eq(*(const unsigned char *)sample->field[0].data,
+                     number % 251);
+}
+
+/* Fewer samples are read ahead for a while only. prefetch holds a quarter of
+ * its room for its caller. */
+START_TEST(a_long_record_leaves_room_for_many_short_ones)
+{
+    enum { HELD = 64, AUTO = 16, LATER = 300 };
+    static const int least[] = {HELD, AUTO * 3 / 4, HELD * 3 / 4, HELD * 3 / 4};
+    leat_reader *reader =
+        open_ahead(_i, HELD, 2 << 20, called_back(alone_next));
+    leat_sample sample;
+    int n = 0, wait = 0;
+    leat_sample_init(&sample);
+    while (n < LATER)
+        expect_number(reader, &sample, n++);
+    for (; atomic_load(&script.next) < n + least[_i] && wait < 2000; wait++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    ck_assert_int_ge(atomic_load(&script.next), n + least[_i]);
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+/* Also where long ones come again after many short ones. */
+START_TEST(long_records_that_come_again_keep_to_the_memory)
+{
+    enum { HELD = 64, SAMPLES = 4000 };
+    const int64_t memory = 8 << 20;
+    leat_reader *reader =
+        open_ahead(_i, HELD, memory, called_back(spells_next));
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (int i = 0; i < SAMPLES; i++)
+        expect_number(reader, &sample, i);
+    ck_assert_int_le(atomic_load(&most_given), memory + 3L * LONG);
+    ck_assert_int_ge(atomic_load(&most_given), 2L * LONG);
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+    ck_assert_int_eq(atomic_load(&given), 0);
+}
+END_TEST
+
+/* What one call took too much is given back: that of merge is its second. */
+START_TEST(buffers_that_nothing_uses_leave_their_room)
+{
+    enum { HELD = 64, SAMPLES = 600 };
+    const int64_t memory = 8 << 20;
+    leat_reader *reader = open_ahead(_i, HELD, memory, burst());
+    leat_sample sample;
+    script.larger = _i == 0 ? 4 : 300;
+    leat_sample_init(&sample);
+    for (int i = 0; i < SAMPLES; i++) {
+        expect_number(reader, &sample, i);
+        if (i >= script.larger + 2 * HELD)
+            ck_assert_int_le(atomic_load(&given), memory + 3L * LONG);
+    }
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 static int map_rare_or_bad(void *user, leat_sample *sample)
 {
     int status = map_rare(user, sample);
@@ -799,6 +963,12 @@ int main(void)
                         2);
     tcase_add_loop_test(tcase, rare_long_samples_read_ahead_leave_no_buffers, 0,
                         2);
+    tcase_add_loop_test(tcase, a_long_record_leaves_room_for_many_short_ones, 0,
+                        4);
+    tcase_add_loop_test(tcase, buffers_that_nothing_uses_leave_their_room, 0,
+                        4);
+    tcase_add_loop_test(tcase, long_records_that_come_again_keep_to_the_memory,
+                        0, 4);
     tcase_add_loop_test(tcase, samples_held_after_a_bad_record_leave_no_buffers,
                         0, 2);
     tcase_add_test(tcase, a_bad_first_record_is_no_measure_of_buffers);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/sample.h"
+#include "decorators/recent_largest.h"
 
 /* Items that are moved under one lock. */
 enum { AT_ONCE = 16 };
@@ -16,6 +17,7 @@ struct leat__arrived_item {
     int status;         /* LEAT_OK, or what took the sample's place */
     char *line;         /* its error line; NULL: none was needed yet */
     size_t buffer_size; /* of the sample, as counted in bytes */
+    size_t counted;     /* the same of the input's; under lock */
 };
 
 typedef leat__arrived_item item;
@@ -30,6 +32,9 @@ struct leat__arrivals_input {
     bool is_reading; /* it has not ended in this epoch */
     item **free;     /* of its own, the first nfree */
     int nfree;
+    int64_t bytes;               /* of its items' buffers */
+    int64_t free_bytes;          /* of the free ones */
+    leat__recent_largest recent; /* bytes of a buffer; -1: none was read yet */
 };
 
 typedef leat__arrivals_input input;
@@ -39,36 +44,96 @@ static int count_items(const leat__arrivals *arrivals)
     return arrivals->n * arrivals->buffer;
 }
 
-/* Samples that an input may hold: as many as max_memory has room for, one where
-   their size is not known yet. */
-static int count_room(const leat__arrivals *arrivals)
+/* Bytes by which an item's buffer grows for one of the largest samples. */
+static int64_t growth(const input *input, const item *item)
 {
-    int64_t each = arrivals->largest * arrivals->n;
-    if (arrivals->max_bytes < 0 || each == 0)
-        return arrivals->buffer;
-    if (each < 0 || each > arrivals->max_bytes)
-        return 1;
-    int64_t room = arrivals->max_bytes / each;
-    return room < arrivals->buffer ? (int)room : arrivals->buffer;
+    int64_t bytes = input->recent.largest - (int64_t)item->counted;
+    return bytes > 0 ? bytes : 0;
+}
+
+/* Free items that max_memory has room for, up to `most`: one of all items, and
+   no other while the size of a sample is not known. */
+static int count_room(const input *input, int most)
+{
+    const leat__arrivals *arrivals = input->arrivals;
+    int64_t left = arrivals->max_bytes - input->bytes;
+    int n = 0, first = input->nfree == arrivals->buffer;
+    most = most < input->nfree ? most : input->nfree;
+    if (arrivals->max_bytes < 0)
+        return most;
+    if (input->recent.largest < 0)
+        return first;
+    while (n < most) {
+        left -= growth(input, input->free[input->nfree - 1 - n]);
+        if (left < 0)
+            break;
+        n++;
+    }
+    return n > first ? n : first;
 }
 
 /* How many samples an input may read at once; 0: none now. */
 static int count_readable(const input *input)
 {
     const leat__arrivals *arrivals = input->arrivals;
-    int held = arrivals->buffer - input->nfree;
-    int n = count_room(arrivals) - held;
     if (!input->is_reading || arrivals->is_pausing || arrivals->is_cancelled)
         return 0;
-    return n < input->at_once ? n : input->at_once;
+    return count_room(input, input->at_once);
 }
 
-/*
- * Reads into items; the status that ended them is in the last one. *largest:
- * the bytes of the largest buffer, -1 if there was no sample to have one.
- */
-static int read_items(input *input, item *const items[], int n, int *filled,
-                      int64_t *largest)
+/* Counts what an item's sample has in memory by now. */
+static void count_item(input *input, item *item)
+{
+    input->bytes += (int64_t)item->buffer_size - (int64_t)item->counted;
+    item->counted = item->buffer_size;
+}
+
+static void put_free(input *input, item *item)
+{
+    count_item(input, item);
+    input->free[input->nfree++] = item;
+    input->free_bytes += (int64_t)item->counted;
+}
+
+static item *take_free(input *input)
+{
+    item *item = input->free[--input->nfree];
+    input->free_bytes -= (int64_t)item->counted;
+    return item;
+}
+
+/* Frees the buffer of a free item, which nobody knows by its address. */
+static void trim(input *input, item *item)
+{
+    size_t before = item->counted;
+    if (before == 0 || item->sample.idle < 0)
+        return;
+    leat_sample_clear(&item->sample);
+    leat__sample_release(&item->sample);
+    item->buffer_size = item->sample.buffer_size;
+    leat__counter_add(&input->arrivals->bytes,
+                      (int64_t)item->buffer_size - (int64_t)before);
+    count_item(input, item);
+    input->free_bytes += (int64_t)item->counted - (int64_t)before;
+}
+
+/* Frees buffers of free items that take the room of the next sample, those that
+   were not used for long first. */
+static void fit(input *input)
+{
+    int64_t most = input->arrivals->max_bytes;
+    if (most < 0 || input->free_bytes == 0)
+        return;
+    const item *next = input->free[input->nfree - 1];
+    most -= growth(input, next);
+    for (int i = 0; i < input->nfree - 1 && input->bytes > most &&
+                    input->free_bytes > (int64_t)next->counted;
+         i++)
+        trim(input, input->free[i]);
+}
+
+/* Reads into items; the status that ended them is in the last one. */
+static int read_items(input *input, item *const items[], int n, int *filled)
 {
     leat_sample *sample[AT_ONCE];
     int got;
@@ -85,11 +150,8 @@ static int read_items(input *input, item *const items[], int n, int *filled,
         *filled = got + 1;
     }
     int64_t bytes = 0;
-    *largest = got > 0 ? 0 : -1;
     for (int i = 0; i < n; i++) {
         size_t size = items[i]->sample.buffer_size;
-        if (size > 0 && (int64_t)size > *largest)
-            *largest = (int64_t)size;
         bytes += (int64_t)size - (int64_t)items[i]->buffer_size;
         items[i]->buffer_size = size;
     }
@@ -97,17 +159,23 @@ static int read_items(input *input, item *const items[], int n, int *filled,
     return status;
 }
 
-/* Hands on what was read; the rest is free again. */
+/* Hands on what was read; the rest is free again. An end has no size. */
 static void arrive(input *input, item *const items[], int n, int filled,
                    int status)
 {
     leat__arrivals *arrivals = input->arrivals;
     int all = count_items(arrivals);
-    for (int i = 0; i < filled; i++)
+    for (int i = 0; i < filled; i++) {
+        count_item(input, items[i]);
+        if (!items[i]->status || items[i]->counted > 0)
+            leat__recent_largest_add(&input->recent,
+                                     (int64_t)items[i]->counted);
         arrivals->arrived[(arrivals->first + arrivals->narrived++) % all] =
             items[i];
+    }
     for (int i = filled; i < n; i++)
-        input->free[input->nfree++] = items[i];
+        put_free(input, items[i]);
+    fit(input);
     if (status && status != LEAT_EDATA) {
         input->is_reading = false;
         arrivals->nreading--;
@@ -123,17 +191,14 @@ static void read_some(input *input, int n)
 {
     leat__arrivals *arrivals = input->arrivals;
     item *items[AT_ONCE] = {NULL};
-    int64_t largest;
     int filled;
     for (int i = 0; i < n; i++)
-        items[i] = input->free[--input->nfree];
+        items[i] = take_free(input);
     arrivals->ninside++;
     pthread_mutex_unlock(&arrivals->lock);
-    int status = read_items(input, items, n, &filled, &largest);
+    int status = read_items(input, items, n, &filled);
     pthread_mutex_lock(&arrivals->lock);
     arrivals->ninside--;
-    if (largest > arrivals->largest)
-        arrivals->largest = largest;
     arrive(input, items, n, filled, status);
     if (arrivals->is_pausing && arrivals->ninside == 0)
         pthread_cond_signal(&arrivals->idle);
@@ -218,7 +283,8 @@ static void free_items(leat__arrivals *arrivals, item *const items[], int n)
     pthread_mutex_lock(&arrivals->lock);
     for (int i = 0; i < n; i++) {
         input *input = &arrivals->input[items[i]->input];
-        input->free[input->nfree++] = items[i];
+        put_free(input, items[i]);
+        fit(input);
     }
     pthread_cond_broadcast(&arrivals->room);
     pthread_mutex_unlock(&arrivals->lock);
@@ -279,8 +345,7 @@ void leat__arrivals_pause(leat__arrivals *arrivals)
         pthread_cond_wait(&arrivals->idle, &arrivals->lock);
     for (; arrivals->narrived > 0; arrivals->narrived--) {
         item *item = arrivals->arrived[arrivals->first];
-        input *input = &arrivals->input[item->input];
-        input->free[input->nfree++] = item;
+        put_free(&arrivals->input[item->input], item);
         arrivals->first = (arrivals->first + 1) % count_items(arrivals);
     }
     pthread_mutex_unlock(&arrivals->lock);
@@ -377,6 +442,7 @@ static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
     input->arrivals = arrivals;
     input->reader = reader;
     input->is_reading = true;
+    input->recent.largest = -1;
     input->free = leat__alloc_zero((size_t)arrivals->buffer, sizeof(item *));
     if (!input->free)
         return LEAT_ENOMEM;
@@ -387,7 +453,7 @@ static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
         item->line = leat__alloc(LEAT__ERROR_MAX);
         if (!item->line)
             return LEAT_ENOMEM;
-        input->free[input->nfree++] = item;
+        put_free(input, item);
     }
     return LEAT_OK;
 }
@@ -398,9 +464,10 @@ static int share_memory(leat__arrivals *arrivals,
 {
     int64_t bytes = (int64_t)options->n * options->buffer *
                     (int64_t)(sizeof(item) + LEAT__ERROR_MAX);
-    arrivals->max_bytes =
-        options->max_memory == 0 ? -1 : options->max_memory - bytes;
-    if (options->max_memory == 0 || arrivals->max_bytes >= 0) {
+    arrivals->max_bytes = options->max_memory == 0
+                              ? -1
+                              : (options->max_memory - bytes) / options->n;
+    if (options->max_memory == 0 || options->max_memory >= bytes) {
         leat__counter_add(&arrivals->bytes, bytes);
         return LEAT_OK;
     }
@@ -419,7 +486,6 @@ int leat__arrivals_init(leat__arrivals *out,
     *out = (leat__arrivals){.reader = options->reader,
                             .n = n,
                             .buffer = options->buffer,
-                            .largest = -1,
                             .generation = leat__fork_generation(),
                             .nreading = n};
     size_t all = (size_t)count_items(out);

@@ -28,7 +28,7 @@ typedef struct leat__arrivals_input leat__arrivals_input;
 typedef struct leat__arrivals {
     leat_reader *reader; /* that the waits of next are counted for */
     int n, buffer;
-    int64_t max_bytes; /* of the samples' buffers; -1: no limit */
+    int64_t max_bytes; /* of an input's samples' buffers; -1: no limit */
     leat__arrivals_input *input;
     leat__arrived_item *items;
     atomic_int_fast64_t bytes;
@@ -40,9 +40,8 @@ typedef struct leat__arrivals {
     /* Under lock: */
     leat__arrived_item **arrived; /* a ring of all items */
     int first, narrived;
-    int nreading;    /* inputs that have not ended */
-    int ninside;     /* threads that are inside their reader */
-    int64_t largest; /* bytes of a sample's buffer; -1: none was read yet */
+    int nreading; /* inputs that have not ended */
+    int ninside;  /* threads that are inside their reader */
     bool is_pausing, is_cancelled, is_closing;
 } leat__arrivals;
 

@@ -48,8 +48,10 @@ int leat__prefetch_buffer_grow(leat__prefetch_buffer *buffer, int n)
 leat__prefetch_slot *leat__prefetch_buffer_take(leat__prefetch_buffer *buffer)
 {
     leat__prefetch_slot *slot = buffer->empty[--buffer->nempty];
+    buffer->empty_bytes -= (int64_t)slot->counted;
     leat__sample_trim_ahead(&slot->sample);
     leat__sample_clear(&slot->sample);
+    leat__prefetch_buffer_count(buffer, slot);
     slot->status = LEAT_OK;
     slot->is_ready = false;
     slot->mark.size = 0;
@@ -60,6 +62,7 @@ void leat__prefetch_buffer_give(leat__prefetch_buffer *buffer,
                                 leat__prefetch_slot *slot)
 {
     buffer->empty[buffer->nempty++] = slot;
+    buffer->empty_bytes += (int64_t)slot->counted;
 }
 
 void leat__prefetch_buffer_push(leat__prefetch_buffer *buffer,
@@ -110,6 +113,22 @@ void leat__prefetch_buffer_count(leat__prefetch_buffer *buffer,
         return;
     leat__counter_add(&buffer->memory, (int64_t)bytes - (int64_t)slot->counted);
     slot->counted = bytes;
+}
+
+void leat__prefetch_buffer_trim(leat__prefetch_buffer *buffer, int64_t bytes)
+{
+    for (int i = 0; i < buffer->nempty - 1 && bytes > 0; i++) {
+        leat__prefetch_slot *slot = buffer->empty[i];
+        size_t freed = slot->counted;
+        if (freed == 0 || slot->sample.idle < 0)
+            continue;
+        leat_sample_clear(&slot->sample);
+        leat__sample_release(&slot->sample);
+        leat__prefetch_buffer_count(buffer, slot);
+        freed -= slot->counted;
+        buffer->empty_bytes -= (int64_t)freed;
+        bytes -= (int64_t)freed;
+    }
 }
 
 int leat__prefetch_buffer_move(leat__prefetch_buffer *buffer,

@@ -31,6 +31,7 @@ typedef struct leat__prefetch_buffer {
     int nslots;                      /* allocated */
     leat__prefetch_slot **empty;     /* a stack: the last used is in a cache */
     int nempty;
+    int64_t empty_bytes;        /* `counted` of the empty ones */
     leat__prefetch_slot **ring; /* pushed in order */
     int64_t head, tail;         /* of all that were pushed */
     atomic_int_fast64_t memory; /* bytes held; any thread */
@@ -84,6 +85,12 @@ void leat__prefetch_buffer_clear(leat__prefetch_buffer *buffer);
  */
 int leat__prefetch_buffer_move(leat__prefetch_buffer *buffer,
                                leat__prefetch_slot *slot, leat_sample *out);
+
+/*
+ * Frees buffers of empty slots until `bytes` are freed, those that were not
+ * used for long first; not that of the slot to be taken next.
+ */
+void leat__prefetch_buffer_trim(leat__prefetch_buffer *buffer, int64_t bytes);
 
 /* Counts what the slot's sample has in memory by now. Any thread. */
 void leat__prefetch_buffer_count(leat__prefetch_buffer *buffer,

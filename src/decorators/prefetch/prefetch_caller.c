@@ -51,6 +51,7 @@ static void give_back_locked(leat__prefetch *prefetch)
     while (prefetch->nspent > 0)
         leat__prefetch_buffer_give(&prefetch->buffer,
                                    prefetch->spent[--prefetch->nspent]);
+    leat__prefetch_fit(prefetch);
 }
 
 /*

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "decorators/decorator.h"
 #include "decorators/prefetch/prefetch_buffer.h"
+#include "decorators/recent_largest.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -58,7 +59,8 @@ struct leat__prefetch {
     int busy;                    /* threads that work */
     int idle;                    /* threads that wait */
     int chunk;                   /* slots to claim at a time */
-    int64_t largest;             /* bytes of a sample so far */
+    leat__recent_largest recent; /* bytes of samples */
+    int64_t reserved;            /* by which those being read may grow */
     leat__prefetch_slot *pulled; /* being pulled, with its mark; or NULL */
     leat_position next;          /* to be claimed; in order, its epoch alone */
     int seek_status;             /* of seeking ahead of the caller, */
@@ -80,10 +82,17 @@ leat__prefetch_upstream(const leat__prefetch *prefetch)
 void leat__prefetch_unlock(leat__prefetch *prefetch);
 
 /*
- * Slots that may hold samples now, one at least: as many as max_bytes has room
- * for beside all slots, were each sample the largest so far. Under the lock.
+ * Slots that may hold samples now, one at least: those that do, and as many
+ * more as max_bytes has room for beside all buffers, were each of their samples
+ * the largest of the last ones. Under the lock.
  */
 int leat__prefetch_room(const leat__prefetch *prefetch);
+
+/*
+ * Frees buffers of empty slots that take the room of the next sample. Under the
+ * lock, after slots were given back or buffers have grown.
+ */
+void leat__prefetch_fit(leat__prefetch *prefetch);
 
 /*
  * With AUTO, makes slots until there are `n`, or as many as max_bytes has room

@@ -15,6 +15,9 @@
  * pauses: it waits until no thread is busy, empties the buffer and then has the
  * upstream reader for itself.
  *
+ * With max_bytes a thread takes slots only if their samples have room, and
+ * reserves what they may grow by until they are complete.
+ *
  * `lock` guards all that threads share, and is held for bookkeeping alone:
  * nothing of another reader is called under it. Threads wait on `work` until
  * they can claim slots, the caller on `changed` until what it awaits is there.
@@ -22,7 +25,9 @@
  * cancelled. tests/models/prefetch.pml checks all this.
  */
 #include "base/clock.h"
+#include "base/counter.h"
 #include "base/error.h"
+#include "data/sample.h"
 #include "decorators/prefetch/prefetch_reader.h"
 
 enum {
@@ -37,6 +42,8 @@ typedef struct prefetch_job {
     int status[CHUNK_MAX];
     leat_position first; /* with by_index */
     int n;
+    int64_t reserved; /* of the prefetch's */
+    int64_t bytes;    /* that the buffers may take */
 } prefetch_job;
 
 static bool is_cancelled(const leat__prefetch *prefetch)
@@ -46,19 +53,63 @@ static bool is_cancelled(const leat__prefetch *prefetch)
 
 enum { SLOT_BYTES = sizeof(leat__prefetch_slot) };
 
+/* Bytes by which a slot's buffer grows for one of the largest samples. */
+static int64_t growth(const leat__prefetch *prefetch,
+                      const leat__prefetch_slot *slot)
+{
+    int64_t bytes = prefetch->recent.largest - (int64_t)slot->counted;
+    return bytes > 0 ? bytes : 0;
+}
+
+/* Bytes that max_bytes leaves. */
+static int64_t count_left(const leat__prefetch *prefetch)
+{
+    return prefetch->max_bytes - leat__counter_get(&prefetch->buffer.memory) -
+           prefetch->reserved;
+}
+
+/* Empty slots that samples have room for, up to `most`; one of all slots. */
+static int count_claimable(const leat__prefetch *prefetch, int most)
+{
+    const leat__prefetch_buffer *buffer = &prefetch->buffer;
+    int n = 0;
+    most = most < buffer->nempty ? most : buffer->nempty;
+    if (prefetch->max_bytes == 0)
+        return most;
+    int64_t left = count_left(prefetch);
+    while (n < most) {
+        left -= growth(prefetch, buffer->empty[buffer->nempty - 1 - n]);
+        if (left < 0)
+            break;
+        n++;
+    }
+    return n == 0 && buffer->nempty == buffer->nslots ? 1 : n;
+}
+
 int leat__prefetch_room(const leat__prefetch *prefetch)
 {
-    int nslots = prefetch->buffer.nslots;
-    if (prefetch->max_bytes == 0 || prefetch->largest <= 0)
-        return nslots;
-    int64_t rest = prefetch->max_bytes - (int64_t)nslots * SLOT_BYTES;
-    int64_t fit = rest / prefetch->largest;
-    return fit >= nslots ? nslots : fit > 1 ? (int)fit : 1;
+    const leat__prefetch_buffer *buffer = &prefetch->buffer;
+    if (prefetch->max_bytes == 0)
+        return buffer->nslots;
+    int n =
+        buffer->nslots - buffer->nempty + count_claimable(prefetch, CHUNK_MAX);
+    return n > 1 ? n : 1;
+}
+
+void leat__prefetch_fit(leat__prefetch *prefetch)
+{
+    leat__prefetch_buffer *buffer = &prefetch->buffer;
+    if (prefetch->max_bytes == 0 || buffer->empty_bytes == 0)
+        return;
+    const leat__prefetch_slot *next = buffer->empty[buffer->nempty - 1];
+    int64_t lacking = growth(prefetch, next) - count_left(prefetch);
+    if (lacking > 0 && buffer->empty_bytes > (int64_t)next->counted)
+        leat__prefetch_buffer_trim(buffer, lacking);
 }
 
 void leat__prefetch_grow(leat__prefetch *prefetch, int n)
 {
-    int64_t fit = prefetch->max_bytes / (SLOT_BYTES + prefetch->largest);
+    int64_t fit = prefetch->max_bytes / (SLOT_BYTES + prefetch->recent.largest);
     n = n < prefetch->most ? n : prefetch->most;
     /* Without memory it stays as it is. */
     if (prefetch->is_auto)
@@ -66,14 +117,12 @@ void leat__prefetch_grow(leat__prefetch *prefetch, int n)
                                          n < fit ? n : (int)fit);
 }
 
-/* Slots that a thread may take now. */
-static int count_free(const leat__prefetch *prefetch)
+/* Slots that a thread may take now, up to `most`. */
+static int count_free(const leat__prefetch *prefetch, int most)
 {
     const leat__prefetch_buffer *buffer = &prefetch->buffer;
-    int used = buffer->nslots - buffer->nempty;
     int64_t ring = buffer->size - (buffer->tail - buffer->head);
-    int n = leat__prefetch_room(prefetch) - used;
-    return n < ring ? n : (int)ring;
+    return count_claimable(prefetch, most < ring ? most : (int)ring);
 }
 
 static bool can_claim(const leat__prefetch *prefetch)
@@ -81,7 +130,7 @@ static bool can_claim(const leat__prefetch *prefetch)
     return !prefetch->is_paused && !prefetch->is_stuck &&
            !is_cancelled(prefetch) &&
            (prefetch->by_index || !prefetch->is_pulling) &&
-           count_free(prefetch) > 0;
+           count_free(prefetch, 1) > 0;
 }
 
 void leat__prefetch_unlock(leat__prefetch *prefetch)
@@ -184,6 +233,13 @@ static int pull_some(leat__prefetch *prefetch, prefetch_job *job, int wanted)
     return status;
 }
 
+/* Whether those pulled leave room for more. */
+static bool has_room(const leat__prefetch *prefetch, const prefetch_job *job)
+{
+    return prefetch->max_bytes == 0 ||
+           (int64_t)leat__sample_buffers(job->sample, job->n) <= job->bytes;
+}
+
 /*
  * Fills up to `wanted` slots in order. Samples that are there are not kept
  * waiting for others where that may take for ever.
@@ -195,7 +251,7 @@ static int pull(leat__prefetch *prefetch, prefetch_job *job, int wanted)
         leat__block_probe_ask(&prefetch->probe,
                               leat__prefetch_upstream(prefetch), wanted))
         return status;
-    while (!status && job->n < wanted)
+    while (!status && job->n < wanted && has_room(prefetch, job))
         status = pull_some(prefetch, job, wanted);
     return status;
 }
@@ -275,8 +331,7 @@ static void claim_by_index(leat__prefetch *prefetch, prefetch_job *job)
 /* The slots for a thread: the caller gives back many at a time. */
 static int claim_size(const leat__prefetch *prefetch)
 {
-    int n = count_free(prefetch);
-    return n < prefetch->chunk ? n : prefetch->chunk;
+    return count_free(prefetch, prefetch->chunk);
 }
 
 /* How many slots take a thread CHUNK_NS, if one took `each`. */
@@ -289,6 +344,19 @@ static int chunk_for(const leat__prefetch *prefetch, int64_t each)
     return chunk > 1 ? (int)chunk : 1;
 }
 
+/* Reserves what the job's samples may grow by, in place of what it had. */
+static void reserve(leat__prefetch *prefetch, prefetch_job *job)
+{
+    prefetch->reserved -= job->reserved;
+    job->reserved = job->bytes = 0;
+    for (int i = 0; i < job->n && prefetch->max_bytes > 0; i++) {
+        job->reserved += growth(prefetch, job->slot[i]);
+        job->bytes += (int64_t)job->slot[i]->counted;
+    }
+    job->bytes += job->reserved;
+    prefetch->reserved += job->reserved;
+}
+
 /* One at least, as nothing else is claimed. */
 static void take_slots(leat__prefetch *prefetch, prefetch_job *job)
 {
@@ -298,6 +366,7 @@ static void take_slots(leat__prefetch *prefetch, prefetch_job *job)
         job->sample[i] = &job->slot[i]->sample;
         job->status[i] = LEAT_OK;
     } while (++i < job->n);
+    reserve(prefetch, job);
 }
 
 /* Under the lock: takes slots, fills them, and reports them. */
@@ -311,6 +380,7 @@ static void work(leat__prefetch *prefetch)
         claim_by_index(prefetch, &job);
     else
         claim_in_order(prefetch, &job);
+    reserve(prefetch, &job);
     leat__prefetch_unlock(prefetch);
     complete(prefetch, &job, job.n);
     int64_t each = (leat__clock_now() - begun) / (job.n + 1);
@@ -319,13 +389,14 @@ static void work(leat__prefetch *prefetch)
         job.slot[i]->status = job.status[i];
         job.slot[i]->is_ready = true;
         leat__prefetch_buffer_count(&prefetch->buffer, job.slot[i]);
-        int64_t bytes = (int64_t)job.slot[i]->counted;
-        if (bytes > prefetch->largest)
-            prefetch->largest = bytes;
+        leat__recent_largest_add(&prefetch->recent,
+                                 (int64_t)job.slot[i]->counted);
         prefetch->is_stuck |= job.status[i] && job.status[i] != LEAT_EDATA;
     }
+    prefetch->reserved -= job.reserved;
     if (job.n > 0)
         leat__prefetch_grow(prefetch, prefetch->usual);
+    leat__prefetch_fit(prefetch);
     prefetch->chunk = chunk_for(prefetch, each);
     prefetch->busy--;
 }
