@@ -12,6 +12,7 @@ int __wrap_open(const char *name, int flags, ...);
 
 int protected_open;
 int absent_locks;
+int nameless_user;
 
 int __wrap_open(const char *name, int flags, ...)
 {
@@ -25,6 +26,10 @@ int __wrap_open(const char *name, int flags, ...)
     if (absent_locks > 0 && size > 8 && !strcmp(name + size - 8, "lock.mdb") &&
         absent_locks--) {
         errno = ENOENT;
+        return -1;
+    }
+    if (nameless_user && flags & O_CREAT) {
+        errno = EOVERFLOW;
         return -1;
     }
     if (!protected_open || !(flags & O_CREAT) || flags & O_EXCL ||

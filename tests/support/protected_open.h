@@ -10,4 +10,7 @@ extern int protected_open;
 /* So many openings of a lock.mdb find no directory for it. */
 extern int absent_locks;
 
+/* Whether the mount knows no name for this user, who can make no file then. */
+extern int nameless_user;
+
 #endif

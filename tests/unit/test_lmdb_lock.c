@@ -624,6 +624,19 @@ START_TEST(the_lock_of_another_user_is_taken_where_all_may_write)
 }
 END_TEST
 
+/* As one that gives the files' owners other names. */
+START_TEST(a_mount_without_a_name_for_the_user_is_done_without)
+{
+    (void)unlink(lock);
+    nameless_user = 1;
+    leat_reader *reader = images_open(directory);
+    nameless_user = 0;
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+    ck_assert_ptr_nonnull(strstr(said, "cannot be locked (Value too large"));
+}
+END_TEST
+
 START_TEST(a_new_file_is_of_who_owns_the_data)
 {
     struct stat found;
@@ -1010,6 +1023,7 @@ int main(void)
     tcase_add_test(tcase, a_name_that_is_too_long_is_done_without);
     tcase_add_test(tcase,
                    the_lock_of_another_user_is_taken_where_all_may_write);
+    tcase_add_test(tcase, a_mount_without_a_name_for_the_user_is_done_without);
     tcase_add_test(tcase, a_new_file_is_of_who_owns_the_data);
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);

@@ -80,13 +80,14 @@ bool leat__lmdb_environment_is_inherited(
 }
 
 /* Whether locking failed for lack of permission, support, space or, as of a
- * descriptor's name, a directory for the file, or its name is too long. */
+ * descriptor's name, a directory for the file, or its name is too long, or the
+ * mount knows no name for this user (EOVERFLOW). */
 static bool is_unlockable(int code)
 {
     return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
            code == ENOENT || code == ENOSYS || code == EOPNOTSUPP ||
            code == ENOSPC || code == EDQUOT || code == EFBIG ||
-           code == EINVAL || code == ENAMETOOLONG;
+           code == EINVAL || code == ENAMETOOLONG || code == EOVERFLOW;
 }
 
 static bool is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)
