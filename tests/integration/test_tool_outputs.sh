@@ -350,6 +350,13 @@ if "${user[@]}" "$leat" --version >out 2>&1; then
         check "a dump whose token is its list, umask $mask" grep -q 'is the list of bad records' err
         check "an empty list is removed, umask $mask" test -z "$(ls unread)"
     done
+    # So is one that a link to nothing has become.
+    ln -s made unread/list
+    (cd unread && "${user[@]}" timeout 20 "$leat" dump --top x --batch 4 --batches 9 \
+        --reader 'text:../lines | columns:x=float32' --out dumped --on-error ZERO \
+        --bad-record-file list --token made) >out 2>err </dev/null
+    check 'a dump whose token is where its list leads' grep -q 'is the list of bad records' err
+    check "an empty list by a link is removed: $(ls unread)" test "$(ls unread)" = list
 else
     echo 'left out: lists that may not be read: no other user can run leat'
 fi

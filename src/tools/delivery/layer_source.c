@@ -1,6 +1,8 @@
 #include "tools/delivery/layer_source.h"
 
 #include "base/file.h"
+#include "base/file_place.h"
+#include "base/memory.h"
 #include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -102,12 +104,12 @@ int layer_source_setup(struct layer_source *source)
 {
     struct stat list;
     const char *path = list_of(source);
-    source->makes_list |= path && lstat(path, &list) && errno == ENOENT;
+    source->makes_list |= path && stat(path, &list) && errno == ENOENT;
     interrupt_watch(cancel_layer, source->layer);
     cleanup_add(close_layer, source);
     int status = leat_data_layer_setup(source->layer, NULL, 0);
     /* One that fails has removed its own. */
-    if (status || !path || !source->makes_list || lstat(path, &source->list))
+    if (status || !path || !source->makes_list || stat(path, &source->list))
         source->list = (struct stat){0};
     if (!status)
         layer_source_take_tops(source);
@@ -222,19 +224,24 @@ void layer_source_destroy(struct layer_source *source)
     destroy(source);
 }
 
-/* An empty one. Others that write to it have its lock; where it may not be
-   read, as under umask 0444, none can have opened it. */
-static void drop_list(const char *path, const struct stat *made)
+/* An empty one, also where a link leads to it. Others that write to it have its
+   lock; where it may not be read, as under umask 0444, none can have opened it.
+ */
+static void drop_list(const char *name, const struct stat *made)
 {
     struct stat named;
-    int fd = leat__file_open_regular(AT_FDCWD, path, O_NOFOLLOW);
-    if (fd < 0 && errno != EACCES)
+    char *path = leat__file_followed(name);
+    int fd = path ? leat__file_open_regular(AT_FDCWD, path, O_NOFOLLOW) : -1;
+    if (!path || (fd < 0 && errno != EACCES)) {
+        leat__free(path);
         return;
+    }
     if ((fd < 0 || !flock(fd, LOCK_EX | LOCK_NB)) && !lstat(path, &named) &&
         is_one_file(&named, made) && named.st_size == 0)
         (void)unlink(path);
     if (fd >= 0)
         (void)close(fd);
+    leat__free(path);
 }
 
 void layer_source_abandon(struct layer_source *source)
