@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
@@ -17,29 +18,71 @@ static bool has_no_list(int code)
     return code == ENODATA || code == ENOTSUP;
 }
 
+/* A file by its path or, where that is NULL, an open one. */
+typedef struct source {
+    const char *path;
+    int fd;
+} source;
+
+static int find(source from, struct stat *out)
+{
+    return from.path ? stat(from.path, out) : fstat(from.fd, out);
+}
+
+static ssize_t read_list(source from, const char *name, void *out, size_t size)
+{
+    return from.path ? getxattr(from.path, name, out, size)
+                     : fgetxattr(from.fd, name, out, size);
+}
+
+/* Whether the open file has that list already, which others than the owner may
+ * not even give it again. */
+static bool has_list(int fd, const char *name, const char *list, size_t size)
+{
+    char *own = leat__alloc(XATTR_SIZE_MAX);
+    if (!own)
+        return false;
+    ssize_t n = fgetxattr(fd, name, own, XATTR_SIZE_MAX);
+    bool is_same = n == (ssize_t)size && memcmp(own, list, size) == 0;
+    leat__free(own);
+    return is_same;
+}
+
+static int remove_list(int fd, const char *name)
+{
+    if (fgetxattr(fd, name, NULL, 0) < 0 && has_no_list(errno))
+        return 0;
+    return fremovexattr(fd, name) == 0 || has_no_list(errno) ? 0 : errno;
+}
+
 /* Copies an access control list, or takes away one that new files get in that
  * directory. 0, or errno. */
-static int copy_list(int fd, const char *name, const char *from)
+static int copy_list(int fd, const char *name, source from)
 {
     char *list = leat__alloc(XATTR_SIZE_MAX);
     if (!list)
         return ENOMEM;
-    ssize_t n = getxattr(from, name, list, XATTR_SIZE_MAX);
-    int code = n < 0 || fsetxattr(fd, name, list, (size_t)n, 0) ? errno : 0;
+    ssize_t n = read_list(from, name, list, XATTR_SIZE_MAX);
+    int code = n < 0 ? errno : 0;
+    if (!code && !has_list(fd, name, list, (size_t)n) &&
+        fsetxattr(fd, name, list, (size_t)n, 0))
+        code = errno;
     leat__free(list);
-    if (n >= 0 || !has_no_list(code))
-        return code;
-    return fremovexattr(fd, name) == 0 || has_no_list(errno) ? 0 : errno;
+    return n < 0 && has_no_list(code) ? remove_list(fd, name) : code;
+}
+
+static bool is_for_all(source file, const struct stat *found)
+{
+    mode_t all = S_ISDIR(found->st_mode) ? 0555 : 0444;
+    return (found->st_mode & all) == all &&
+           read_list(file, LIST, NULL, 0) < 0 && has_no_list(errno);
 }
 
 bool leat__file_is_for_all(const char *path)
 {
     struct stat found;
-    if (stat(path, &found))
-        return errno == ENOENT;
-    mode_t all = S_ISDIR(found.st_mode) ? 0555 : 0444;
-    return (found.st_mode & all) == all && getxattr(path, LIST, NULL, 0) < 0 &&
-           has_no_list(errno);
+    return stat(path, &found) ? errno == ENOENT
+                              : is_for_all((source){.path = path}, &found);
 }
 
 /* Whether stat found no file, rather than failed to look at one. */
@@ -56,16 +99,28 @@ mode_t leat__file_first_mode(const char *replaced)
     return S_ISREG(old.st_mode) ? 0600 : 0666;
 }
 
+/* The permissions of the file that is replaced, as far as this process may give
+ * them: others than the owner leave what is no more than those. */
+static int keep_mode(int fd, mode_t all, mode_t mode)
+{
+    struct stat own;
+    if (fstat(fd, &own))
+        return -1;
+    if (!((own.st_mode ^ mode) & all) || !fchmod(fd, mode))
+        return 0;
+    return errno == EPERM && !(own.st_mode & ~mode & 0777) ? 0 : -1;
+}
+
 /*
  * The owner comes last, since only the owner may do the rest. A file system
  * without permissions refuses others than it has for all.
  */
-int leat__file_keep_access(int fd, const char *replaced)
+static int keep_access(int fd, source replaced)
 {
     struct stat old, new;
     if (fstat(fd, &new))
         return -1;
-    if (stat(replaced, &old))
+    if (find(replaced, &old))
         return is_absent(errno) ? 0 : -1;
     if ((old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
         return 0;
@@ -81,11 +136,16 @@ int leat__file_keep_access(int fd, const char *replaced)
     if (code || !is_group)
         mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
     /* A list has permissions, too. */
-    if (fstat(fd, &new) || ((new.st_mode ^ mode) & all && fchmod(fd, mode)))
+    if (keep_mode(fd, all, mode))
         return -1;
     if (new.st_uid != old.st_uid && fchown(fd, old.st_uid, (gid_t)-1))
         return 0; /* not for this process to give */
     return 0;
+}
+
+int leat__file_keep_access(int fd, const char *replaced)
+{
+    return keep_access(fd, (source){.path = replaced});
 }
 
 int leat__file_inherit(int fd, const char *like)
@@ -101,7 +161,7 @@ int leat__file_inherit(int fd, const char *like)
         own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid);
     mode_t mode =
         (own.st_mode & 05777) | (is_group ? wanted.st_mode & S_ISGID : 0);
-    int code = copy_list(fd, LIST_OF_NEW, like);
+    int code = copy_list(fd, LIST_OF_NEW, (source){.path = like});
     if (!code && (own.st_mode ^ mode) & 07777 && fchmod(fd, mode))
         code = errno;
     errno = code;

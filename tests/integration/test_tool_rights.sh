@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a process may read by its effective rights alone, as a service with
-# capabilities, the tool reads: test_tool_rights.sh TOOL
+# capabilities, the tool reads; and who may do what with what it makes:
+# test_tool_rights.sh TOOL
 set -u
 # shellcheck source=tests/integration/tool.sh
 . "$(dirname "$0")/tool.sh" "$1"
@@ -108,6 +109,44 @@ for above in shared own; do
         expect_as $at.wanted $at.db
     done
 done
+# As two users of a group, in a directory that both may write to.
+umask 022
+mkdir -m 777 group
+chgrp 4321 group && chmod 2775 group
+in_group=(--regid=4321 --clear-groups sh -c 'umask 002 && cd group && exec "$@"' -)
+one=(setpriv --reuid=1001 "${in_group[@]}")
+two=(setpriv --reuid=1002 "${in_group[@]}")
+seq 300000 >group/lines
+"${two[@]}" "$leat" synth digits --count 9 db >out || fail 'cannot synth'
+# What a run has left that was stopped; at a file size limit.
+leave() {
+    # shellcheck disable=SC2016
+    "${one[@]}" sh -c 'ulimit -f 10000 && "$0" import pipeline text:lines db --force' "$leat" >out 2>err
+    grep -q 'are kept' err || fail "nothing is left: $(cat err)"
+}
+leave
+"${two[@]}" "$leat" import pipeline text:lines db --force >out 2>err ||
+    fail "another member cannot go on: $(cat err)"
+[ "$(stat -c '%u %g %a' group/db/data.mdb)" = '1001 4321 664' ] || fail "$(stat group/db/data.mdb)"
+# Less is enough; more is refused before the work.
+leave
+chmod 640 group/db.leat-part/database/data.mdb
+"${two[@]}" "$leat" import pipeline text:lines db --force >out 2>err
+grep -q 'Permission denied$' err || fail "not writable: $(cat err)"
+chmod 664 group/db.leat-part/database/data.mdb
+chown 1002 group/db/data.mdb && chmod 660 group/db/data.mdb
+"${two[@]}" "$leat" import pipeline text:lines db --force >out 2>err
+grep -q -- "holds another user's unfinished import, .*; --restart starts over$" err || fail "$(cat err)"
+"${two[@]}" "$leat" import pipeline text:lines db --force --restart >out 2>err || fail "$(cat err)"
+[ "$(stat -c '%u %g %a' group/db/data.mdb)" = '1002 4321 660' ] || fail "$(stat group/db/data.mdb)"
+chmod 666 group/db/data.mdb
+leave
+"${two[@]}" "$leat" import pipeline text:lines db --force >out 2>err || fail "less is not enough: $(cat err)"
+# Nor is a directory that it cannot be moved out of.
+leave
+chmod 755 group/db.leat-part/database
+"${two[@]}" "$leat" import pipeline text:lines db --force >out 2>err && fail 'moved out of another directory'
+grep -q 'are kept' err && fail "not before the work: $(cat err)"
 
 [ $failed -eq 0 ] && echo 'the effective rights count'
 exit $failed

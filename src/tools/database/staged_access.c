@@ -26,25 +26,51 @@ int staged_access_inherit(int at, const char *name, const char *target)
     return status;
 }
 
-int staged_access_resume(int directory, const char *name, const char *path)
+static int refuse_access(int fd, const char *path, const char *data)
 {
     struct stat found;
-    if (fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW))
-        return leat__error_system(errno, "%s", path);
-    if (!S_ISREG(found.st_mode) || (found.st_mode & 0600) == 0600)
-        return LEAT_OK;
-    return fchmodat(directory, name, (found.st_mode & 0777) | 0600, 0)
-               ? leat__error_system(errno, "%s", path)
-               : LEAT_OK;
+    int code = errno;
+    if (code != EPERM || fstat(fd, &found) || found.st_uid == geteuid())
+        return leat__error_system(code, "%s", data);
+    return leat_error(LEAT_EINVAL,
+                      "%s: holds another user's unfinished import, to which "
+                      "only they can give the access of %s; --restart starts "
+                      "over",
+                      path, data);
 }
 
-int staged_access_keep(int directory, const char *name, const char *data)
+int staged_access_keep(int directory, const char *name, const char *path,
+                       const char *data)
 {
     int fd = leat__file_open_at(directory, name, O_RDONLY | O_NOFOLLOW);
-    int status = fd < 0 || leat__file_keep_access(fd, data)
-                     ? leat__error_system(errno, "%s", data)
+    int status = fd < 0 ? leat__error_system(errno, "%s", path)
+                 : leat__file_keep_access(fd, data)
+                     ? refuse_access(fd, path, data)
                      : LEAT_OK;
     if (fd >= 0)
         close(fd);
     return status;
+}
+
+int staged_access_resume(int directory, const char *name, const char *path,
+                         const char *data)
+{
+    struct stat found;
+    if (fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW))
+        return leat__error_system(errno, "%s", path);
+    if (!S_ISREG(found.st_mode))
+        return LEAT_OK;
+    if ((faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) ||
+         faccessat(directory, "journal", W_OK, AT_EACCESS) ||
+         faccessat(directory, "database", W_OK | X_OK, AT_EACCESS)) &&
+        errno == EACCES)
+        return leat__error_system(errno, "%s", path);
+    int status = found.st_uid != geteuid()
+                     ? staged_access_keep(directory, name, path, data)
+                     : LEAT_OK;
+    if (status || (found.st_mode & 0600) == 0600)
+        return status;
+    return fchmodat(directory, name, (found.st_mode & 0777) | 0600, 0)
+               ? leat__error_system(errno, "%s", path)
+               : LEAT_OK;
 }

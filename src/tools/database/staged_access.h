@@ -16,13 +16,16 @@ mode_t staged_access_directory(const char *target, const char *data);
  * group and the list that they would have in `target`. Errors: LEAT_EIO. */
 int staged_access_inherit(int at, const char *name, const char *target);
 
-/* Lets the file `name` in a directory be written to again: a run that was
- * stopped before its last rename may have taken that permission from it. `path`
- * is the directory's. Errors: LEAT_EIO. */
-int staged_access_resume(int directory, const char *name, const char *path);
+/* Gives the file `name` in a directory, whose path is `path`, the access of
+ * `data`. After that it may be no more than renamed. Errors: LEAT_EIO;
+ * LEAT_EINVAL where it is another user's and would be for more than `data`. */
+int staged_access_keep(int directory, const char *name, const char *path,
+                       const char *data);
 
-/* Gives it the access of `data`. After that it may be no more than renamed.
- * Errors: LEAT_EIO. */
-int staged_access_keep(int directory, const char *name, const char *data);
+/* Lets it be written to again: a run that was stopped before its last rename
+ * may have taken that permission from it. What this process cannot do with it
+ * at the end is an error before the work, as of staged_access_keep. */
+int staged_access_resume(int directory, const char *name, const char *path,
+                         const char *data);
 
 #endif

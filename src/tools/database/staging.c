@@ -263,8 +263,8 @@ static int take_over(struct staging *staging, const char *journal, bool restart)
         (!staging->journal || (!restart && !is_same(staging, journal))))
         return refuse_other(staging, journal);
     if (staging->state == STAGING_RESUMED && !restart) {
-        int status =
-            staged_access_resume(staging->fd, STAGED_DATA, staging->path);
+        int status = staged_access_resume(staging->fd, STAGED_DATA,
+                                          staging->path, staging->data);
         /* A reader of the database may have left its lock file. */
         return status ? status : remove_entry(staging, STAGED_LOCK, 0);
     }
@@ -406,7 +406,8 @@ static int move_file(const struct staging *staging)
     int target = open(staging->target, DIRECTORY);
     if (target < 0)
         return leat__error_system(errno, "%s", staging->target);
-    int status = staged_access_keep(staging->fd, STAGED_DATA, staging->data);
+    int status = staged_access_keep(staging->fd, STAGED_DATA, staging->path,
+                                    staging->data);
     /* Renamed at once: killed before, it leaves the old data a new lock. */
     if (!status)
         status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
