@@ -2,8 +2,10 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -148,23 +150,66 @@ int leat__file_keep_access(int fd, const char *replaced)
     return keep_access(fd, (source){.path = replaced});
 }
 
-int leat__file_inherit(int fd, const char *like)
+int leat__file_keep_access_of(int fd, int replaced)
+{
+    return keep_access(fd, (source){.fd = replaced});
+}
+
+/* The group and the list that files get in the directory `like`; the group as
+ * far as this process may. 0, or errno. */
+static int inherit(int fd, int like)
 {
     struct stat wanted, own;
-    if (fstat(fd, &own))
-        return -1;
-    if (stat(like, &wanted))
-        return is_absent(errno) ? 0 : -1;
-    if (!S_ISDIR(wanted.st_mode))
-        return 0;
+    if (fstat(fd, &own) || fstat(like, &wanted))
+        return errno;
     bool is_group =
         own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid);
     mode_t mode =
         (own.st_mode & 05777) | (is_group ? wanted.st_mode & S_ISGID : 0);
-    int code = copy_list(fd, LIST_OF_NEW, (source){.path = like});
-    if (!code && (own.st_mode ^ mode) & 07777 && fchmod(fd, mode))
-        code = errno;
-    errno = code;
-    /* EINVAL: it names ids that this user namespace does not have. */
-    return code && code != EPERM && code != EINVAL ? -1 : 0;
+    int code = copy_list(fd, LIST_OF_NEW, (source){.fd = like});
+    return !code && (own.st_mode ^ mode) & 07777 && fchmod(fd, mode) ? errno
+                                                                     : code;
+}
+
+static int make_beside(int like, int at, const char *name, mode_t mode)
+{
+    if (mkdirat(at, name, mode))
+        return errno;
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int code = fd < 0 ? errno : inherit(fd, like);
+    if (fd >= 0)
+        close(fd);
+    if (code)
+        unlinkat(at, name, AT_REMOVEDIR);
+    return code;
+}
+
+/* Which the system makes like any there. A list may deny the owner the rename,
+ * and more. */
+static int make_inside(int like, const char *staged, int at, const char *name,
+                       mode_t mode)
+{
+    struct stat made;
+    if (mkdirat(like, staged, mode))
+        return errno;
+    bool failed = fstatat(like, staged, &made, AT_SYMLINK_NOFOLLOW) ||
+                  ((made.st_mode & 0700) != 0700 &&
+                   fchmodat(like, staged, (made.st_mode & 07777) | 0700, 0)) ||
+                  renameat(like, staged, at, name);
+    int code = failed ? errno : 0;
+    if (failed)
+        unlinkat(like, staged, AT_REMOVEDIR);
+    return code;
+}
+
+int leat__file_make_directory(int like, const char *staged, int at,
+                              const char *name)
+{
+    struct stat found;
+    if (fstat(like, &found))
+        return errno;
+    mode_t mode = is_for_all((source){.fd = like}, &found) ? 0777 : 0700;
+    int code = make_inside(like, staged, at, name, mode);
+    return code == EACCES || code == EXDEV ? make_beside(like, at, name, mode)
+                                           : code;
 }

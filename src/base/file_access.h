@@ -21,15 +21,22 @@ mode_t leat__file_first_mode(const char *replaced);
  * process may: what only some could read stays so. Where the group or the list
  * stays another one, the group may do no more than all; the owner of a
  * directory may do all. Another user's file keeps permissions that are no more
- * than that; EPERM: they are. 0, or -1: errno.
+ * than that; EPERM: they are. 0, or -1: errno. The second takes the one
+ * replaced open to be read.
  */
 int leat__file_keep_access(int fd, const char *replaced);
+int leat__file_keep_access_of(int fd, int replaced);
 
 /*
- * Lets files that are made in an open directory have the group and the access
- * control list that they would have in the directory `like`, if that is there,
- * as far as this process may. 0, or -1: errno.
+ * Makes the directory `name`, seen from the directory `at`, in which files have
+ * the group, the access control list and the flags (chattr) that they would
+ * have in the directory `like`, which is open to be read. It is made as
+ * `staged` in that and moved; where this process may not, or the move is one to
+ * another project ID, it gets the group, as far as may be, and the list. Others
+ * may read it where all may read `like`. 0, or errno; a process that is killed
+ * may leave `staged`.
  */
-int leat__file_inherit(int fd, const char *like);
+int leat__file_make_directory(int like, const char *staged, int at,
+                              const char *name);
 
 #endif

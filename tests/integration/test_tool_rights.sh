@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # What a process may read by its effective rights alone, as a service with
 # capabilities, the tool reads; and who may do what with what it makes:
-# test_tool_rights.sh TOOL
+# test_tool_rights.sh TOOL. Mounts, in a name space of its own.
 set -u
+if [ -z "${LEAT_TEST_UNSHARED-}" ] && unshare -m true 2>/dev/null; then
+    LEAT_TEST_UNSHARED=1 exec unshare -m "$0" "$@"
+fi
 # shellcheck source=tests/integration/tool.sh
 . "$(dirname "$0")/tool.sh" "$1"
+trap 'cd / && umount "$work/disk" 2>/dev/null; rm -rf "$work"' EXIT
 chmod 755 .
 mkdir private
 echo 1,2 >private/list
@@ -109,6 +113,20 @@ for above in shared own; do
         expect_as $at.wanted $at.db
     done
 done
+# A killed run leaves the directory that it was to make them in.
+mkdir -p left.cache/left.cache.partial left.db/leat-part
+"$leat" cat "text:private/list | cache:dir=left.cache" >out 2>err || fail "$(cat err)"
+"$leat" synth digits --count 3 left.db --force >out 2>err || fail "$(cat err)"
+[ "$(echo left.*/*)" = 'left.cache/data left.cache/index left.db/data.mdb' ] ||
+    fail "left: $(echo left.*/*)"
+# Another's files stay, and are found before the work.
+mkdir -p left/left.partial/theirs left.new/leat-part/theirs
+"$leat" cat "text:private/list | cache:dir=left" >out 2>err && fail 'removed what is not empty'
+grep -q 'cannot remove left/left.partial' err || fail "$(cat err)"
+"$leat" synth digits --count 3 left.new --force >out 2>err && fail 'removed what is not empty'
+grep -q 'left.new/leat-part' err || fail "$(cat err)"
+[ "$(find left.new* | sort | tail -1)" = left.new/leat-part/theirs ] || fail "left: $(find left.*)"
+
 # As two users of a group, in a directory that both may write to.
 umask 022
 mkdir -m 777 group
@@ -147,6 +165,76 @@ leave
 chmod 755 group/db.leat-part/database
 "${two[@]}" "$leat" import pipeline text:lines db --force >out 2>err && fail 'moved out of another directory'
 grep -q 'are kept' err && fail "not before the work: $(cat err)"
+# What another has left of a cache is made anew.
+for access in 2775 2770; do
+    rm -rf group/cache group/cache.partial
+    "${one[@]}" sh -c 'mkdir cache cache.partial && : >cache.partial/cache.lock'
+    chmod $access group/cache
+    "${two[@]}" "$leat" cat 'text:lines | cache:dir=cache' >out 2>err || fail "$(cat err)"
+    [ "$(echo group/cache*/*)" = "group/cache/data group/cache/index" ] ||
+        fail "a cache beside another's: $(cat err; find group)"
+done
+# The group is inherited by those, too, who are no members of it.
+for kind in cache db; do
+    mkdir group/$kind.other && chgrp 4321 group/$kind.other && chmod 2777 group/$kind.other
+done
+chmod a=rwx,g-s group
+other=(setpriv --reuid=1003 --regid=1003 --clear-groups sh -c 'cd group && exec "$@"' -)
+"${other[@]}" "$leat" cat 'text:lines | cache:dir=cache.other' >out 2>err || fail "$(cat err)"
+"${other[@]}" "$leat" synth digits --count 3 db.other --force >out 2>err || fail "$(cat err)"
+for file in group/cache.other/data group/cache.other/index group/db.other/data.mdb; do
+    [ "$(stat -c %g $file)" = 4321 ] || fail "$file: group $(stat -c %g $file)"
+done
+chmod 2775 group
+
+# A list that names users whom a name space does not know is inherited whole.
+alone=(setpriv --reuid=1001 --regid=1001 --clear-groups unshare -Ur)
+if [ -n "$lists" ] && "${alone[@]}" true 2>/dev/null; then
+    mkdir unknown.cache unknown.db unknown.wanted
+    for directory in unknown.*; do
+        lists give "$directory" && chown 1001:1001 "$directory"
+    done
+    chmod 777 .
+    echo 1,2 >open.list
+    "${alone[@]}" sh -c ': >unknown.wanted/file'
+    "${alone[@]}" "$leat" cat 'text:open.list | cache:dir=unknown.cache' >out 2>err || fail "$(cat err)"
+    "${alone[@]}" "$leat" synth digits --count 3 unknown.db --force >out 2>err || fail "$(cat err)"
+    for file in unknown.cache/data unknown.cache/index unknown.db/data.mdb; do
+        expect_as unknown.wanted/file $file
+    done
+else
+    echo 'left out: user name spaces'
+fi
+
+# So are the flags of files, as of databases on btrfs, which are not to be copied on
+# writes; also where a database gives way.
+PATH=$PATH:/sbin:/usr/sbin
+mkdir disk
+truncate -s 200M disk.img
+if [ -n "${LEAT_TEST_UNSHARED-}" ] && { mkfs.btrfs -q disk.img && mount -o loop disk.img disk &&
+    mkdir disk/cache disk/db && chattr +C disk/cache disk/db; } >/dev/null 2>&1; then
+    "$leat" cat 'text:group/lines | cache:dir=disk/cache' >out 2>err || fail "$(cat err)"
+    for i in 1 2; do
+        "$leat" synth digits --count 2000 disk/db --force >out 2>err || fail "$(cat err)"
+        [ "$(lsattr disk/*/* | grep -c 'C.* ')" -eq 3 ] || fail "$i: $(lsattr disk/*/*)"
+    done
+    umount disk
+else
+    echo 'left out: flags of files: no btrfs can be made or mounted here'
+fi
+
+# Without /proc, too, a cache has the access of the directory that it replaces.
+libraries=$(ldd "$leat" | sed -n 's|.* => \(/.*\)/libleat.*|\1|p')
+if [ -n "${LEAT_TEST_UNSHARED-}" ] && mount -t tmpfs none /proc 2>/dev/null; then
+    mkdir -m 700 own.cache
+    chown 1003 own.cache
+    LD_LIBRARY_PATH=$libraries "$leat" cat 'text:group/lines | cache:dir=own.cache' >out 2>err || fail "$(cat err)"
+    [ "$(stat -c '%u %a' own.cache)" = '1003 700' ] || fail "$(stat own.cache)"
+    [ -s own.cache/index ] || fail "no cache without /proc: $(cat err)"
+    umount /proc
+else
+    echo 'left out: no /proc'
+fi
 
 [ $failed -eq 0 ] && echo 'the effective rights count'
 exit $failed

@@ -4,7 +4,10 @@
  *   nothing in it                    made, and not yet locked
  *   NAME.lock, maybe data and index  unfinished; both may be cut short
  *
- * In both states the next writer takes it over. Without NAME.lock a file is
+ * In both states the next writer locks and removes it, and makes its own: who
+ * may do what with it is not another user's to decide. Where PATH is an empty
+ * directory it is made inside that, as PATH/NAME.partial, and moved out. A
+ * writer that is killed before leaves that. Without NAME.lock a file is
  * somebody else's: the user's, or that of a complete cache whose own name ends
  * in ".partial". A writer that is killed between the rename and the removal of
  * the lock leaves that in a complete cache, but under the cache's own name.
@@ -153,53 +156,48 @@ static int check_entries(const leat__cache_partial *partial)
                                                   : LEAT_OK;
 }
 
-/* Of what has the cache's own name, in the directory that is open. */
-static int find_place(leat__cache_path out, const leat__cache_partial *partial)
-{
-    leat__cache_path parent;
-    snprintf(parent, sizeof(parent), "/proc/thread-self/fd/%d/",
-             partial->parent_fd);
-    return leat__cache_join(out, parent, name_of(partial));
-}
-
-/* Of the directory that is made: this user's alone where it is to replace one
- * that is not for all. */
-static mode_t find_mode(const leat__cache_partial *partial)
-{
-    leat__cache_path replaced;
-    struct stat found;
-    if (fstatat(partial->parent_fd, name_of(partial), &found,
-                AT_SYMLINK_NOFOLLOW))
-        return 0777;
-    return (found.st_mode & 0555) != 0555 || find_place(replaced, partial) ||
-                   !leat__file_is_for_all(replaced)
-               ? 0700
-               : 0777;
-}
-
 static int cannot_make(const leat__cache_partial *partial, int code)
 {
     return leat__error_system(code, "cannot make the directory %s",
                               partial->partial);
 }
 
-/* Makes the directory where there is none, and opens it. */
-static int open_directory(leat__cache_partial *partial)
+/* Inside the one that is replaced. Returns the errno. */
+static int make_inside(const leat__cache_partial *partial, int replaced)
 {
-    leat__cache_path parent;
-    int status = leat__cache_target_parent(parent, partial->path);
-    if (status)
-        return status;
-    int code =
-        open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
     const char *name = partial_name_of(partial);
-    partial->is_made =
-        !code && !mkdirat(partial->parent_fd, name, find_mode(partial));
-    if (!code && !partial->is_made && errno != EEXIST)
+    return leat__file_make_directory(replaced, name, partial->parent_fd, name);
+}
+
+static int make_directory(leat__cache_partial *partial)
+{
+    const char *name = partial_name_of(partial);
+    int replaced =
+        leat__cache_target_open(partial->parent_fd, name_of(partial));
+    int code = errno;
+    if (replaced < 0 && code == ENOENT)
+        code = mkdirat(partial->parent_fd, name, 0777) ? errno : 0;
+    if (replaced >= 0 && unlinkat(replaced, name, AT_REMOVEDIR) &&
+        errno != ENOENT) {
         code = errno;
-    if (code)
-        return cannot_make(partial, code);
-    code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
+        close(replaced);
+        return leat__error_system(code, "cannot remove %s/%s", partial->path,
+                                  name);
+    }
+    if (replaced >= 0) {
+        code = make_inside(partial, replaced);
+        close(replaced);
+    }
+    partial->is_made = !code;
+    /* Another writer has made it, or removed it inside. */
+    if (code == EEXIST || code == ENOTEMPTY || code == ENOENT)
+        return LEAT_AGAIN;
+    return code ? cannot_make(partial, code) : LEAT_OK;
+}
+
+/* LEAT_AGAIN where it has just gone. */
+static int explain_open(const leat__cache_partial *partial, int code)
+{
     if (code == ENOENT)
         return LEAT_AGAIN;
     if (code == ENOTDIR || code == ELOOP)
@@ -207,9 +205,31 @@ static int open_directory(leat__cache_partial *partial)
                           "%s: expected a directory; move it away, or name "
                           "another one for the cache",
                           partial->partial);
+    return code ? leat__error_system(code, "cannot open %s", partial->partial)
+                : LEAT_OK;
+}
+
+/* Makes the directory where there is none, and opens it. */
+static int open_directory(leat__cache_partial *partial)
+{
+    leat__cache_path parent;
+    const char *name = partial_name_of(partial);
+    int status = leat__cache_target_parent(parent, partial->path);
+    if (status)
+        return status;
+    int code =
+        open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
     if (code)
-        return leat__error_system(code, "cannot open %s", partial->partial);
-    return partial->is_made ? LEAT_OK : check_entries(partial);
+        return cannot_make(partial, code);
+    code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
+    if (code == ENOENT) {
+        status = make_directory(partial);
+        if (!status)
+            code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
+    }
+    if (!status)
+        status = explain_open(partial, code);
+    return status || partial->is_made ? status : check_entries(partial);
 }
 
 /* One that another writer has taken meanwhile has its lock in it, and stays. */
@@ -272,18 +292,23 @@ static int lock_directory(const leat__cache_partial *partial)
     return LEAT_AGAIN;
 }
 
-/* What a killed writer left, which lost its lock with its life. */
+/* What a killed writer left, which lost its lock with its life. LEAT_AGAIN: it
+   is gone, or another writer has it. */
 static int remove_leftover(const leat__cache_partial *partial)
 {
-    const char *const names[] = {"data", "index"};
-    for (int i = 0; i < 2; i++) {
+    const char *const names[] = {"data", "index", partial->lock};
+    for (int i = 0; i < 3; i++) {
         if (!is_in_place(partial))
             return LEAT_AGAIN;
         if (unlinkat(partial->fd, names[i], 0) && errno != ENOENT)
             return leat__error_system(errno, "cannot remove %s/%s",
                                       partial->partial, names[i]);
     }
-    return LEAT_OK;
+    if (is_directory_in_place(partial) &&
+        unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR) &&
+        errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+        return leat__error_system(errno, "cannot remove %s", partial->partial);
+    return LEAT_AGAIN;
 }
 
 static void close_one(int *fd)
@@ -308,25 +333,13 @@ int leat__cache_partial_check(const leat__cache_partial *partial)
                : LEAT_OK;
 }
 
-/* It takes the place of an empty directory, whose access the user chose. */
-static int set_access(const leat__cache_partial *partial,
-                      int (*set)(int fd, const char *replaced))
+static int keep_access(const leat__cache_partial *partial)
 {
-    leat__cache_path replaced;
-    struct stat found;
-    if (fstatat(partial->parent_fd, name_of(partial), &found,
-                AT_SYMLINK_NOFOLLOW))
-        return LEAT_OK;
-    int status = find_place(replaced, partial);
-    if (status)
-        return status;
-    int fd = openat(partial->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || set(fd, replaced))
-        status = leat__error_system(errno, "cannot give %s the access of %s",
-                                    partial->partial, partial->path);
-    if (fd >= 0)
-        close(fd);
-    return status;
+    int code = leat__cache_target_keep_access(partial->parent_fd,
+                                              name_of(partial), partial->fd);
+    return code ? leat__error_system(code, "cannot give %s the access of %s",
+                                     partial->partial, partial->path)
+                : LEAT_OK;
 }
 
 /* What was there and cannot be renamed at the end is left alone. */
@@ -345,8 +358,6 @@ static int open_locked(leat__cache_partial *partial)
     status = open_directory(partial);
     if (!status && !partial->is_made)
         status = check_renames(partial);
-    if (!status)
-        status = set_access(partial, leat__file_inherit);
     if (!status)
         status = open_lock(partial);
     if (!status)
@@ -459,7 +470,7 @@ int leat__cache_partial_complete(leat__cache_partial *partial)
     int status = check_files_locked(partial);
     pthread_mutex_unlock(&partial->names_lock);
     if (!status)
-        status = set_access(partial, leat__file_keep_access);
+        status = keep_access(partial);
     if (!status)
         status = sync_directory(partial->fd, partial->partial);
     if (!status)

@@ -1,20 +1,32 @@
 #include "decorators/cache/cache_target.h"
 #include "base/error.h"
+#include "base/file_access.h"
 #include "base/file_place.h"
 #include "decorators/cache/cache_format.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Whether it is what a writer that makes its directory in PATH calls that. */
+static bool is_own(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    const char *own = slash ? slash + 1 : path;
+    size_t n = strlen(own);
+    return strncmp(name, own, n) == 0 && strcmp(name + n, ".partial") == 0;
+}
 
 /* LEAT_OK: nothing is there, or an empty directory, which rename replaces;
    LEAT_AGAIN: something else. */
 static int check_empty(const char *path)
 {
     struct stat state;
+    const struct dirent *entry;
     if (lstat(path, &state))
         return errno == ENOENT ? LEAT_OK
                                : leat__error_system(errno, "%s", path);
@@ -24,8 +36,8 @@ static int check_empty(const char *path)
     if (!directory)
         return leat__error_system(errno, "cannot list %s", path);
     int names = 0;
-    while (readdir(directory))
-        names++;
+    while ((entry = readdir(directory)) != NULL)
+        names += !is_own(path, entry->d_name);
     closedir(directory);
     /* Its own, and its parent's. */
     return names > 2 ? LEAT_AGAIN : LEAT_OK;
@@ -40,6 +52,28 @@ int leat__cache_target_parent(leat__cache_path out, const char *path)
     if (!status)
         slash[slash == out] = 0;
     return status;
+}
+
+int leat__cache_target_open(int parent, const char *name)
+{
+    return openat(parent, name,
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int leat__cache_target_keep_access(int parent, const char *name, int made)
+{
+    int fd = -1, replaced = leat__cache_target_open(parent, name);
+    if (replaced < 0 && errno == ENOENT)
+        return 0;
+    if (replaced >= 0)
+        fd = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool failed = fd < 0 || leat__file_keep_access_of(fd, replaced);
+    int code = failed ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    if (replaced >= 0)
+        close(replaced);
+    return code;
 }
 
 int leat__cache_target_check(const char *path)

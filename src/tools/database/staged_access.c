@@ -15,14 +15,24 @@ mode_t staged_access_directory(const char *target, const char *data)
                                                                         : 0700;
 }
 
-int staged_access_inherit(int at, const char *name, const char *target)
+static int make_like(int like, int at, const char *name, const char *target)
 {
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int status = fd < 0 || leat__file_inherit(fd, target)
-                     ? leat__error_system(errno, "%s", target)
-                     : LEAT_OK;
-    if (fd >= 0)
-        close(fd);
+    if (unlinkat(like, STAGED_INSIDE, AT_REMOVEDIR) && errno != ENOENT)
+        return leat__error_system(errno, "%s/" STAGED_INSIDE, target);
+    int code = leat__file_make_directory(like, STAGED_INSIDE, at, name);
+    return code ? leat__error_system(code, "%s", target) : LEAT_OK;
+}
+
+int staged_access_make(int at, const char *name, const char *target)
+{
+    int status = LEAT_OK;
+    int like = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (like >= 0) {
+        status = make_like(like, at, name, target);
+        close(like);
+    } else if (errno != ENOENT || mkdirat(at, name, 0777)) {
+        status = leat__error_system(errno, "%s", target);
+    }
     return status;
 }
 

@@ -12,9 +12,13 @@
  * that. */
 mode_t staged_access_directory(const char *target, const char *data);
 
-/* Lets files that are made in the directory `name`, seen from `at`, have the
- * group and the list that they would have in `target`. Errors: LEAT_EIO. */
-int staged_access_inherit(int at, const char *name, const char *target);
+/* The directory's name while it is made, which a killed run may leave. */
+#define STAGED_INSIDE "leat-part"
+
+/* Makes the directory `name`, seen from `at`; files in it have the access and
+ * the flags that they would have in `target`, if that is there. Errors:
+ * LEAT_EIO. */
+int staged_access_make(int at, const char *name, const char *target);
 
 /* Gives the file `name` in a directory, whose path is `path`, the access of
  * `data`. After that it may be no more than renamed. Errors: LEAT_EIO;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file_place.h"
 #include "tools/database/replaced_lock.h"
+#include "tools/database/staged_access.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ int staged_contents_is_foreign(const struct dirent *entry)
     const char *name = entry->d_name;
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
            strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0 &&
-           strcmp(name, TRIED) != 0;
+           strcmp(name, TRIED) != 0 && strcmp(name, STAGED_INSIDE) != 0;
 }
 
 int staged_contents_find(int at, const char *name, const char *path,

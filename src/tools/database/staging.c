@@ -18,7 +18,10 @@
  *   its last line, and database/ has the file likewise; only to be published
  *   its last line, and the target has it      published, not yet reported
  *
- * A run killed after it removed its journal may leave an empty directory.
+ * A run killed after it removed its journal may leave an empty directory. Where
+ * the target is a directory, database/ is made in that, as leat-part, so that
+ * data.mdb gets what files there get, and then moved; a killed run may leave
+ * it.
  */
 #include "tools/database/staging.h"
 
@@ -275,11 +278,8 @@ static int take_over(struct staging *staging, const char *journal, bool restart)
         status = remove_database(staging);
     if (!status && staging->journal)
         status = write_journal(staging, 0, staging->journal);
-    if (!status && mkdirat(staging->fd, "database", 0777))
-        status = directory_error(staging);
-    if (!status && leat__file_is_absent(staging->data))
-        status =
-            staged_access_inherit(staging->fd, "database", staging->target);
+    if (!status)
+        status = staged_access_make(staging->fd, "database", staging->target);
     return status;
 }
 
