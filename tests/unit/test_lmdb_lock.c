@@ -30,14 +30,18 @@ enum {
     COUNT_AT = 56
 };
 
+static char directory[FIXTURE_PATH];
+static char lock[FIXTURE_PATH + 16];
+static char said[1024]; /* warnings */
+
 /* This is put in front of libc's by the linker. */
 int __real_fallocate(int fd, int mode, off_t offset, off_t size);
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
 
 static int no_blocks; /* why there are none; 0: there are */
 
-/* Calls that were made for a lock file, if any are looked at, and those of them
- * while its mutex was locked. */
+/* Calls that allocate or copy blocks of a lock file, if any are looked at, and
+ * those of them while its mutex was locked. */
 static struct {
     int looks, all, locked;
 } allocations;
@@ -88,6 +92,11 @@ static bool is_full(size_t size)
 
 int __wrap_madvise(void *memory, size_t size, int advice)
 {
+    if (allocations.looks) {
+        int fd = open(lock, O_RDWR | O_CLOEXEC);
+        look_at_mutex(fd);
+        close(fd);
+    }
     if (advice != 23 || !is_full(size)) /* POPULATE_WRITE */
         return __real_madvise(memory, size, advice);
     errno = EFAULT;
@@ -108,10 +117,6 @@ ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at)
     errno = no_read;
     return -1;
 }
-
-static char directory[FIXTURE_PATH];
-static char lock[FIXTURE_PATH + 16];
-static char said[1024]; /* warnings */
 
 static void remember(void *user, leat_log_level level, const char *line)
 {

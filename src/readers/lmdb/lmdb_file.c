@@ -91,8 +91,10 @@ static int name_data(leat__lmdb_file *file, const char *link)
 {
     struct stat found;
     file->data = leat__file_followed(link);
-    file->is_hidden =
-        file->data && lstat(file->data, &found) == 0 && S_ISLNK(found.st_mode);
+    /* Beside a file that was removed there is none. */
+    file->is_hidden = file->data && lstat(file->data, &found) == 0 &&
+                      S_ISLNK(found.st_mode) && stat(file->data, &found) == 0 &&
+                      found.st_nlink > 0;
     if (file->data && is_named_data(link) && !is_named_data(file->data)) {
         leat__free(file->data);
         file->data = leat__strdup(link);

@@ -73,8 +73,12 @@ int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
     atomic_store(&lock->next, atomic_load(&locks));
     atomic_store(&locks, lock);
     *code = 0;
-    int status =
-        leat__lmdb_lock_file_open(&lock->file, file->lock, file->fd, code);
+    int status = LEAT_OK;
+    if (file->is_hidden)
+        *code = ENOENT; /* a lock file beside the link is not the writers' */
+    else
+        status =
+            leat__lmdb_lock_file_open(&lock->file, file->lock, file->fd, code);
     if (status || *code) {
         leat__lmdb_lock_close(lock);
         lock = NULL;

@@ -240,6 +240,23 @@ int leat__lmdb_lock_file_ready_slot(const leat__lmdb_lock_file *lock,
     return populate(lock, slot_begin(at), sizeof(leat__lmdb_lock_slot));
 }
 
+static int64_t slots_before(size_t end)
+{
+    return (int64_t)((end - slot_begin(0)) / sizeof(leat__lmdb_lock_slot));
+}
+
+/* The header's page comes last: a refusal may write it to the disk. */
+int leat__lmdb_lock_file_ready_slots(const leat__lmdb_lock_file *lock,
+                                     int64_t n, int64_t *ready)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), end = slot_begin(n);
+    size_t reserved = atomic_load(&lock->reserved);
+    end = end < reserved ? end : reserved;
+    bool is_ready = end > page && !populate(lock, page, end - page);
+    *ready = slots_before(is_ready ? end : page);
+    return leat__lmdb_lock_file_ready(lock);
+}
+
 bool leat__lmdb_lock_file_has_slot(const leat__lmdb_lock_file *lock, int64_t at)
 {
     return slot_begin(at + 1) <= atomic_load(&lock->reserved);

@@ -116,6 +116,13 @@ int leat__lmdb_lock_file_ready(const leat__lmdb_lock_file *lock);
 int leat__lmdb_lock_file_ready_slot(const leat__lmdb_lock_file *lock,
                                     int64_t at);
 
+/*
+ * Makes the table ready for stores, what comes before the slots and as many of
+ * the first `n` as there is room for: *ready. 0, or ENOSPC.
+ */
+int leat__lmdb_lock_file_ready_slots(const leat__lmdb_lock_file *lock,
+                                     int64_t n, int64_t *ready);
+
 /* Whether slot `at` has its block. */
 bool leat__lmdb_lock_file_has_slot(const leat__lmdb_lock_file *lock,
                                    int64_t at);

@@ -21,42 +21,48 @@ static bool is_dead(const leat__lmdb_lock_file *lock, pid_t number)
            leat__lmdb_lock_file_find_lock(lock->fd, number) == F_UNLCK;
 }
 
-/* One without room for it is left as it is: 0, or ENOSPC. */
-static int clear(leat__lmdb_lock_file *lock, int64_t at)
+static uint32_t count_used(const leat__lmdb_lock_file *lock)
 {
-    int code = leat__lmdb_lock_file_ready_slot(lock, at);
-    if (!code)
-        atomic_store(&lock->table->slot[at].number, 0);
-    return code;
+    uint32_t n = atomic_load(&lock->table->readers);
+    return n < lock->capacity ? n : lock->capacity;
 }
 
-static void clear_dead(leat__lmdb_lock_file *lock)
+/* The first `ready` slots. */
+static void clear_dead(leat__lmdb_lock_file *lock, int64_t ready)
 {
     leat__lmdb_lock_slot *slot = lock->table->slot;
-    uint32_t n = atomic_load(&lock->table->readers);
-    for (uint32_t i = 0; i < n && i < lock->capacity; i++) {
+    uint32_t n = count_used(lock);
+    for (uint32_t i = 0; i < n && i < ready; i++) {
         pid_t number = atomic_load(&slot[i].number);
         if (number && is_dead(lock, number))
-            (void)clear(lock, i);
+            atomic_store(&slot[i].number, 0);
     }
 }
 
-/* *full: there is no room to lock them, ENOSPC. */
-static int lock_slots(leat__lmdb_lock_file *lock, int64_t began, int *full)
+/*
+ * *ready: the slots that may be stored to meanwhile, from the first one. They
+ * are made ready before: a refusal would write the mutex's page to the disk,
+ * and its unlocking would raise SIGBUS. *full: there is no room to lock them,
+ * ENOSPC.
+ */
+static int lock_slots(leat__lmdb_lock_file *lock, int64_t began, int64_t *ready,
+                      int *full)
 {
     pthread_mutex_t *mutex = &lock->table->readers_mutex;
     leat__lmdb_lock_wait wait = {.began = began};
     int code = 0;
     int status = leat__lmdb_lock_file_check(lock);
     *full = 0;
-    while (!status && !(*full = leat__lmdb_lock_file_ready(lock)) &&
+    while (!status &&
+           !(*full = leat__lmdb_lock_file_ready_slots(
+                 lock, (int64_t)count_used(lock) + 1, ready)) &&
            (code = pthread_mutex_trylock(mutex)) == EBUSY)
         status =
             leat__lmdb_lock_wait_once(&wait, lock->path, "its mutex is locked");
     if (status || *full)
         return status;
     if (code == EOWNERDEAD) {
-        clear_dead(lock);
+        clear_dead(lock, *ready);
         code = pthread_mutex_consistent(mutex);
     }
     return code ? leat__lmdb_lock_file_damaged(lock->path,
@@ -67,20 +73,22 @@ static int lock_slots(leat__lmdb_lock_file *lock, int64_t began, int *full)
 /* Fails only if the table was overwritten, which the next caller detects. */
 static void unlock_slots(leat__lmdb_lock_file *lock)
 {
-    (void)leat__lmdb_lock_file_ready(lock);
     (void)pthread_mutex_unlock(&lock->table->readers_mutex);
 }
 
-/* 0, or ENOSPC where some are left. */
-static int clear_own(leat__lmdb_lock_file *lock)
+/* 0, or ENOSPC where some are left: those beyond the first `ready`. */
+static int clear_own(leat__lmdb_lock_file *lock, int64_t ready)
 {
     leat__lmdb_lock_table *table = lock->table;
-    uint32_t n = atomic_load(&table->readers);
-    int code = 0;
-    for (uint32_t i = 0; i < n && i < lock->capacity && !code; i++)
-        if (atomic_load(&table->slot[i].number) == lock->number)
-            code = clear(lock, i);
-    return code;
+    uint32_t n = count_used(lock);
+    for (uint32_t i = 0; i < n; i++) {
+        if (atomic_load(&table->slot[i].number) != lock->number)
+            continue;
+        if (i >= ready)
+            return ENOSPC;
+        atomic_store(&table->slot[i].number, 0);
+    }
+    return 0;
 }
 
 /*
@@ -95,10 +103,11 @@ int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
         leat__alloc_zero(lock->capacity, sizeof(*lock->unreleased));
     if (!lock->unreleased)
         return LEAT_ENOMEM;
-    int status = lock_slots(lock, began, code);
+    int64_t ready;
+    int status = lock_slots(lock, began, &ready, code);
     if (status || *code)
         return status;
-    *code = clear_own(lock);
+    *code = clear_own(lock, ready);
     unlock_slots(lock);
     return LEAT_OK;
 }
@@ -136,8 +145,13 @@ void leat__lmdb_slot_release(leat__lmdb_lock_file *lock, int64_t at)
 
 void leat__lmdb_slot_release_all(leat__lmdb_lock_file *lock)
 {
-    if (lock->table && lock->number)
-        (void)clear_own(lock);
+    if (!lock->table || !lock->number)
+        return;
+    uint32_t n = count_used(lock);
+    for (uint32_t i = 0; i < n; i++)
+        if (atomic_load(&lock->table->slot[i].number) == lock->number &&
+            !leat__lmdb_lock_file_ready_slot(lock, i))
+            atomic_store(&lock->table->slot[i].number, 0);
 }
 
 /* The index of a free slot; -1: none. */
@@ -171,22 +185,23 @@ static int no_room(const leat__lmdb_lock_file *lock, int code)
                               lock->path);
 }
 
-/* Takes a free slot, *at; -1: none is free. LEAT_AGAIN: it has no block yet. */
-static int take_locked(leat__lmdb_lock_file *lock, int64_t *at)
+/* Takes a free slot, *at; -1: none is free. LEAT_AGAIN: it has no block yet, or
+ * was not made ready, as the one tried before was. */
+static int take_locked(leat__lmdb_lock_file *lock, int64_t ready, int64_t *at)
 {
-    release_left(lock);
+    int64_t tried = *at;
     *at = find_free(lock);
     if (*at < 0) {
-        clear_dead(lock);
+        clear_dead(lock, ready);
         *at = find_free(lock);
     }
     if (*at < 0)
         return LEAT_OK;
-    if (!leat__lmdb_lock_file_has_slot(lock, *at))
+    if (!leat__lmdb_lock_file_has_slot(lock, *at) ||
+        (*at >= ready && *at != tried))
         return LEAT_AGAIN;
-    int code = leat__lmdb_lock_file_ready_slot(lock, *at);
-    if (code)
-        return no_room(lock, code);
+    if (*at >= ready)
+        return no_room(lock, ENOSPC);
     claim(lock, *at);
     return LEAT_OK;
 }
@@ -194,16 +209,18 @@ static int take_locked(leat__lmdb_lock_file *lock, int64_t *at)
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out)
 {
-    int64_t at = -1;
+    int64_t at = -1, ready;
     int full = 0, status;
+    release_left(lock);
     do {
         int code = at < 0 ? 0 : leat__lmdb_lock_file_reserve_slot(lock, at);
-        status = code ? no_room(lock, code) : lock_slots(lock, began, &full);
+        status =
+            code ? no_room(lock, code) : lock_slots(lock, began, &ready, &full);
         if (!status && full)
             status = no_room(lock, full);
         if (status)
             return status;
-        status = take_locked(lock, &at);
+        status = take_locked(lock, ready, &at);
         unlock_slots(lock);
     } while (status == LEAT_AGAIN);
     if (status)
