@@ -793,6 +793,34 @@ static void expect_number(leat_reader *reader, leat_sample *sample, int number)
                      number % 251);
 }
 
+/* All but the first are bad, once they were read. */
+static int bad_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int number = script.next++;
+    int status = set_pixels(sample, LONG, number);
+    return status || number == 0 ? status : LEAT_EDATA;
+}
+
+START_TEST(bad_samples_read_ahead_keep_to_the_memory)
+{
+    enum { HELD = 256, SAMPLES = 400 };
+    const int64_t memory = 8 << 20;
+    leat_reader *reader = open_ahead(_i, HELD, memory, called_back(bad_next));
+    leat_sample sample;
+    leat_sample_init(&sample);
+    expect_number(reader, &sample, 0);
+    for (int i = 1; i < SAMPLES; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
+        if (i % 4 == 0)
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    ck_assert_int_le(atomic_load(&most_given), memory + 4L * LONG);
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 /* Fewer samples are read ahead for a while only. prefetch holds a quarter of
  * its room for its caller. */
 START_TEST(a_long_record_leaves_room_for_many_short_ones)
@@ -963,6 +991,7 @@ int main(void)
                         2);
     tcase_add_loop_test(tcase, rare_long_samples_read_ahead_leave_no_buffers, 0,
                         2);
+    tcase_add_loop_test(tcase, bad_samples_read_ahead_keep_to_the_memory, 0, 4);
     tcase_add_loop_test(tcase, a_long_record_leaves_room_for_many_short_ones, 0,
                         4);
     tcase_add_loop_test(tcase, buffers_that_nothing_uses_leave_their_room, 0,

@@ -61,6 +61,7 @@ leat__prefetch_slot *leat__prefetch_buffer_take(leat__prefetch_buffer *buffer)
 void leat__prefetch_buffer_give(leat__prefetch_buffer *buffer,
                                 leat__prefetch_slot *slot)
 {
+    leat__prefetch_buffer_count(buffer, slot);
     buffer->empty[buffer->nempty++] = slot;
     buffer->empty_bytes += (int64_t)slot->counted;
 }
@@ -129,14 +130,4 @@ void leat__prefetch_buffer_trim(leat__prefetch_buffer *buffer, int64_t bytes)
         buffer->empty_bytes -= (int64_t)freed;
         bytes -= (int64_t)freed;
     }
-}
-
-int leat__prefetch_buffer_move(leat__prefetch_buffer *buffer,
-                               leat__prefetch_slot *slot, leat_sample *out)
-{
-    leat__sample_count_use(&slot->sample);
-    int status = leat_sample_move(out, &slot->sample);
-    if (!status)
-        leat__prefetch_buffer_count(buffer, slot);
-    return status;
 }

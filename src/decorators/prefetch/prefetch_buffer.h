@@ -81,18 +81,14 @@ leat__prefetch_slot *leat__prefetch_buffer_pop(leat__prefetch_buffer *buffer,
 /* Empties the ring. */
 void leat__prefetch_buffer_clear(leat__prefetch_buffer *buffer);
 
-/* Moves the slot's sample to the caller's. Errors: those of leat_sample_move.
- */
-int leat__prefetch_buffer_move(leat__prefetch_buffer *buffer,
-                               leat__prefetch_slot *slot, leat_sample *out);
-
 /*
  * Frees buffers of empty slots until `bytes` are freed, those that were not
  * used for long first; not that of the slot to be taken next.
  */
 void leat__prefetch_buffer_trim(leat__prefetch_buffer *buffer, int64_t bytes);
 
-/* Counts what the slot's sample has in memory by now. Any thread. */
+/* Counts what the slot's sample has in memory by now. Under the lock, as room
+ * that was found must be there when it is taken. */
 void leat__prefetch_buffer_count(leat__prefetch_buffer *buffer,
                                  leat__prefetch_slot *slot);
 

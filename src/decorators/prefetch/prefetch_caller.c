@@ -128,13 +128,15 @@ static void spend(leat__prefetch *prefetch)
     prefetch->spent[prefetch->nspent++] = prefetch->given[prefetch->given_at++];
 }
 
-/* Moves a slot's sample to the caller's. */
+/* Moves a slot's sample to the caller's, whose buffer is counted when the slot
+ * is given back. */
 static int deliver(leat__prefetch *prefetch, leat__prefetch_slot *slot,
                    leat_sample *out)
 {
     if (slot->status)
         slot->sample.nfields = slot->sample.deferred = 0;
-    int status = leat__prefetch_buffer_move(&prefetch->buffer, slot, out);
+    leat__sample_count_use(&slot->sample);
+    int status = leat_sample_move(out, &slot->sample);
     if (status)
         return status;
     spend(prefetch);

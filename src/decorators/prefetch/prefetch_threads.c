@@ -256,6 +256,14 @@ static int pull(leat__prefetch *prefetch, prefetch_job *job, int wanted)
     return status;
 }
 
+/* Counts what a sample takes, also a bad one. */
+static void count_sample(leat__prefetch *prefetch, leat__prefetch_slot *slot)
+{
+    leat__prefetch_buffer_count(&prefetch->buffer, slot);
+    if (!slot->status || slot->status == LEAT_EDATA)
+        leat__recent_largest_add(&prefetch->recent, (int64_t)slot->counted);
+}
+
 /* Pushes what was pulled; a status at the end of it is ready at once. */
 static void push_pulled(leat__prefetch *prefetch, prefetch_job *job, int status,
                         int wanted)
@@ -271,6 +279,7 @@ static void push_pulled(leat__prefetch *prefetch, prefetch_job *job, int status,
     last->status = status;
     last->is_ready = true;
     last->epoch = prefetch->next.epoch;
+    count_sample(prefetch, last);
     prefetch->is_stuck = status != LEAT_END && status != LEAT_EDATA;
 }
 
@@ -388,9 +397,7 @@ static void work(leat__prefetch *prefetch)
     for (int i = 0; i < job.n; i++) {
         job.slot[i]->status = job.status[i];
         job.slot[i]->is_ready = true;
-        leat__prefetch_buffer_count(&prefetch->buffer, job.slot[i]);
-        leat__recent_largest_add(&prefetch->recent,
-                                 (int64_t)job.slot[i]->counted);
+        count_sample(prefetch, job.slot[i]);
         prefetch->is_stuck |= job.status[i] && job.status[i] != LEAT_EDATA;
     }
     prefetch->reserved -= job.reserved;
