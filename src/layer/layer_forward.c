@@ -2,6 +2,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "base/trace.h"
 #include "layer/diagnose/waiting.h"
 #include "layer/layer_state.h"
@@ -272,7 +273,9 @@ static int next_batch(leat_data_layer *layer, leat__batch **out,
         int cancel = leat__cancel_disable();
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
+        const void *owner = leat__thread_set_owner(layer->group);
         status = wait_for_batch(layer, out, begin, deadline);
+        (void)leat__thread_set_owner(owner);
         leat__trace_end();
         int64_t end = leat__clock_now();
         layer->waited += end - begin;

@@ -493,6 +493,7 @@ bool leat__group_is_stopping(const leat_data_layer_group *group)
 void leat__group_stop(leat_data_layer_group *group)
 {
     const leat_data_layer_group *outer = stopping;
+    const void *owner = leat__thread_set_owner(group);
     stopping = group;
     pthread_mutex_lock(&group->lock);
     leat__prefetcher *prefetcher = group->prefetcher;
@@ -505,4 +506,5 @@ void leat__group_stop(leat_data_layer_group *group)
     leat__prefetcher_destroy(prefetcher);
     leat__data_reader_destroy(reader);
     stopping = outer;
+    (void)leat__thread_set_owner(owner);
 }

@@ -130,8 +130,9 @@ int leat__group_create(leat_data_layer_group **out,
 int leat__group_check_process(const leat_data_layer_group *group);
 
 /*
- * LEAT_ESTATE on one of the group's own threads, and while it starts: a
- * callback of its reader's calls, which would wait for itself.
+ * LEAT_ESTATE on one of the group's own threads or one that works for it in
+ * forward or a stop, and while it starts: a callback of its reader's calls,
+ * which would wait for itself or free what is in use.
  */
 int leat__group_check_caller(const leat_data_layer_group *group);
 

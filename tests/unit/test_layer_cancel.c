@@ -394,6 +394,7 @@ END_TEST
 typedef struct intruder {
     leat_data_layer *layer;
     leat_blob *top;
+    pthread_t caller;       /* of forward */
     atomic_int may_intrude; /* in setup itself, or once it is over */
     atomic_int is_done;
     int status[3];
@@ -450,6 +451,101 @@ START_TEST(a_callback_that_calls_its_own_layer_is_refused)
     leat_blob_destroy(one.top);
     leat_blob_destroy(top);
     leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void check_refused(const intruder *self)
+{
+    ck_assert_int_eq(atomic_load(&self->is_done), 1);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(self->status[i], LEAT_ESTATE);
+}
+
+/* Takes its time on other threads, so that forward finds no batch and helps. */
+static int intruder_map(void *user, leat_sample *sample)
+{
+    intruder *self = user;
+    (void)sample;
+    if (!pthread_equal(pthread_self(), self->caller))
+        usleep(2000);
+    else if (!atomic_load(&self->is_done) && atomic_load(&self->may_intrude))
+        intrude(self);
+    return LEAT_OK;
+}
+
+enum { FORWARDS = 2000 };
+
+START_TEST(a_map_on_the_callers_thread_that_calls_its_own_layer_is_refused)
+{
+    intruder one = {.caller = pthread_self()};
+    leat_pipeline *source, *pipeline;
+    options.workers = 1;
+    options.prefetch = 2;
+    ck_assert_int_eq(
+        leat_pipeline_parse(&source, "random:1000,shape=1x4x4,dtype=uint8"),
+        LEAT_OK);
+    ck_assert_int_eq(
+        leat_pipeline_map(&pipeline, source, intruder_map, &one, 1, NULL),
+        LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&one.layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&one.top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(one.layer, NULL, 0), LEAT_OK);
+    atomic_store(&one.may_intrude, 1);
+    for (int i = 0; i < FORWARDS && !atomic_load(&one.is_done); i++)
+        ck_assert_int_eq(leat_data_layer_forward(one.layer, NULL, 0, LEAT_HOST),
+                         LEAT_OK);
+    check_refused(&one);
+    leat_data_layer_destroy(one.layer);
+    leat_blob_destroy(one.top);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(source);
+}
+END_TEST
+
+static void intruder_close(void *pass)
+{
+    intruder *self = pass;
+    if (!atomic_load(&self->is_done) && atomic_load(&self->may_intrude))
+        intrude(self);
+}
+
+/* In restore, which closes the reader, or in destroy. */
+START_TEST(a_close_that_calls_its_own_layer_is_refused)
+{
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_FLOAT32}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 1,
+                                      .next = scripted_source_one_float,
+                                      .close = intruder_close};
+    intruder one = {.caller = pthread_self()};
+    leat_pipeline *pipeline;
+    leat_token token;
+    leat_token_init(&token);
+    options.reader_thread = _i / 2 ? LEAT_READER_OFF : LEAT_READER_ON;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &one), 0);
+    ck_assert_int_eq(leat_data_layer_create(&one.layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&one.top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(one.layer, &one.top, 1), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_forward(one.layer, &one.top, 1, LEAT_HOST),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(one.layer, &token), LEAT_OK);
+    atomic_store(&one.may_intrude, 1);
+    if (_i % 2) {
+        ck_assert_int_eq(leat_data_layer_restore(one.layer, &token), LEAT_OK);
+        check_refused(&one);
+        ck_assert_int_eq(
+            leat_data_layer_forward(one.layer, &one.top, 1, LEAT_HOST),
+            LEAT_OK);
+    }
+    leat_data_layer_destroy(one.layer);
+    check_refused(&one);
+    leat_blob_destroy(one.top);
+    leat_pipeline_unref(pipeline);
+    leat_token_finish(&token);
 }
 END_TEST
 
@@ -771,6 +867,10 @@ int main(void)
     tcase_add_test(tcase, a_restore_that_is_on_its_way_is_cancelled);
     tcase_add_loop_test(tcase, a_callback_that_calls_its_own_layer_is_refused,
                         0, 4);
+    tcase_add_test(
+        tcase, a_map_on_the_callers_thread_that_calls_its_own_layer_is_refused);
+    tcase_add_loop_test(tcase, a_close_that_calls_its_own_layer_is_refused, 0,
+                        4);
     tcase_add_loop_test(
         tcase, a_thread_that_is_cancelled_in_a_forward_leaves_no_lock, 0, 4);
     tcase_add_test(tcase, a_thread_that_is_cancelled_in_setup_leaves_no_lock);

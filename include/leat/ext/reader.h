@@ -53,7 +53,8 @@ struct leat_reader {
  * leat_data_layer_cancel, also inside cancel itself. Setup, restore and destroy
  * of that layer would deadlock: they are LEAT_ESTATE, and destroy only logs it.
  * Forward of that layer, where it would wait, is LEAT_ESTATE on leat's own
- * threads and during setup; on any other thread it may wait forever. No
+ * threads, during setup, and where the layer itself calls the function on its
+ * caller's thread, as in forward or restore; elsewhere it may wait forever. No
  * function may end its thread (pthread_exit). leat's threads have 1 MiB of
  * stack, of which leat uses up to 64 KiB, and below other readers up to what
  * leat/data_layer.h says of a chain.
