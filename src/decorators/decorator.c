@@ -122,11 +122,21 @@ int leat__decorator_may_block(leat_reader *reader)
     return blocks;
 }
 
+/* Pipes and devices that were opened below a reader that was open already. */
+static atomic_uint pipes_opened;
+
+void leat__block_probe_expire(void)
+{
+    atomic_fetch_add(&pipes_opened, 1);
+}
+
 bool leat__block_probe_ask(leat__block_probe *probe, leat_reader *reader, int n)
 {
     enum { SAMPLES = 1024 };
+    unsigned opened = atomic_load(&pipes_opened);
     probe->left -= n;
-    if (probe->left <= 0) {
+    if (probe->left <= 0 || probe->opened != opened) {
+        probe->opened = opened;
         probe->blocks = leat_reader_may_block(reader);
         probe->left = SAMPLES;
     }

@@ -33,7 +33,8 @@ int leat__decorator_check_running(const leat__decorator *decorator);
 
 /* What a reader answered to leat_reader_may_block. One caller at a time. */
 typedef struct leat__block_probe {
-    int left; /* samples for which the answer stands */
+    int left;        /* samples for which the answer stands */
+    unsigned opened; /* pipes, as it was asked for */
     bool blocks;
 } leat__block_probe;
 
@@ -43,6 +44,12 @@ typedef struct leat__block_probe {
  */
 bool leat__block_probe_ask(leat__block_probe *probe, leat_reader *reader,
                            int n);
+
+/*
+ * Ends every answer, after a reader of a pipe or device has become one of those
+ * that are asked. Any thread.
+ */
+void leat__block_probe_expire(void);
 
 /*
  * Operations. fields, seek and mark are the first upstream reader's; the

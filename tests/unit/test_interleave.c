@@ -402,6 +402,58 @@ START_TEST(cancel_wakes_whatever_is_read)
 }
 END_TEST
 
+/* As `prefetch` and `cache` have asked about files of some hundred lines, which
+ * are in memory, before the pipe is opened. */
+START_TEST(lines_of_a_pipe_are_not_kept_waiting_for_others)
+{
+    static const char *const texts[] = {
+        "files:fifo | interleave:(text:{}),cycle=1 | prefetch:100",
+        "files:a,b,fifo | interleave:(text:{}),cycle=1,ahead=0 | prefetch:100",
+        "files:a,b,fifo | interleave:(text:{}),cycle=2 | prefetch:100",
+        "files:a,b,fifo | interleave:(text:{}),cycle=1 | cache | prefetch:100",
+        "(files:a,b,fifo | interleave:(text:{}),cycle=1) | interleave | "
+        "prefetch:100"};
+    enum { LINES = 300, OPENED_LATE = 1 };
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (int i = 0; i < 2; i++) {
+        FILE *file = fopen(i ? "b" : "a", "w");
+        ck_assert_ptr_nonnull(file);
+        for (int k = 0; k < LINES; k++)
+            fprintf(file, "%d\n", k);
+        ck_assert_int_eq(fclose(file), 0);
+    }
+    remove("fifo"); /* of a case that has failed */
+    ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+    int fd = open("fifo", O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, texts[_i]), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    if (_i == OPENED_LATE)
+        ck_assert_int_eq(write(fd, "line 0 of a pipe\n", 17), 17);
+    for (int i = 0; i < (_i > 0 ? 2 * LINES : 0); i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    for (int i = 0; i < LINES; i++) {
+        char line[40];
+        int n = sprintf(line, "line %d of a pipe\n", i);
+        if (i > 0 || _i != OPENED_LATE)
+            ck_assert_int_eq(write(fd, line, (size_t)n), n);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_uint_eq(sample.field[0].bytes, n - 1);
+        ck_assert_int_eq(memcmp(sample.field[0].data, line, (size_t)n - 1), 0);
+    }
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    leat_sample_finish(&sample);
+    close(fd);
+    remove("fifo");
+    remove("a");
+    remove("b");
+}
+END_TEST
+
 START_TEST(endless_and_many_inputs)
 {
     /* More turns than are planned: a stream then. */
@@ -473,6 +525,8 @@ int main(void)
     tcase_add_test(tcase, errors_come_in_their_turn);
     tcase_add_test(tcase, names_that_grow_within_each_other_end);
     tcase_add_test(tcase, cancel_wakes_whatever_is_read);
+    tcase_add_loop_test(tcase, lines_of_a_pipe_are_not_kept_waiting_for_others,
+                        0, 5);
     tcase_add_test(tcase, endless_and_many_inputs);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
     suite_add_tcase(suite, tcase);

@@ -418,6 +418,31 @@ static int template_is_endless(leat_reader *reader)
            leat_reader_is_endless(interleave->map.decorator.upstream[0]);
 }
 
+/* Whether a reader that is open may block. */
+static bool may_open_block(const leat__interleave *interleave)
+{
+    leat__interleave_template *template = interleave->template;
+    int blocks = 0;
+    pthread_mutex_lock(&template->lock);
+    for (int i = 0; i < interleave->cycle && !blocks; i++)
+        if (interleave->slot[i].reader)
+            blocks = leat_reader_may_block(interleave->slot[i].reader);
+    for (int i = 0; i < template->nahead && !blocks; i++)
+        if (template->ahead[i].reader)
+            blocks = leat_reader_may_block(template->ahead[i].reader);
+    pthread_mutex_unlock(&template->lock);
+    return blocks;
+}
+
+/* Where the first element is a pipe, the next one may be, too. */
+static int template_may_block(leat_reader *reader)
+{
+    const leat__interleave *interleave = interleave_of(reader);
+    return leat__pipeline_may_block(reader->pipeline) ||
+           interleave->template->reads_once ||
+           leat__decorator_may_block(reader) || may_open_block(interleave);
+}
+
 static int64_t template_memory(leat_reader *reader)
 {
     return leat__counter_get(&interleave_of(reader)->template->sources.bytes);
@@ -429,6 +454,7 @@ const leat_reader_ops leat__interleave_template_ops = {
     .save = template_save,
     .revision = leat__template_revision,
     .reads_once = template_reads_once,
+    .may_block = template_may_block,
     .is_endless = template_is_endless,
     .memory = template_memory,
 };

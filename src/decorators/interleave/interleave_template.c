@@ -5,8 +5,8 @@
  * opened before their turn, so that what their opening starts (read-ahead of a
  * file) runs while others are read. Element k is the upstream reader's sample
  * k of the epoch. `lock` protects the list of open readers, slots and ahead,
- * from a cancel of another thread: readers enter it open, and leave it before
- * they are closed. One that is not open yet is in `opening`.
+ * from a cancel or may_block of another thread: readers enter it open, and
+ * leave it before they are closed. One that is not open yet is in `opening`.
  */
 #include "base/memory.h"
 #include "base/thread.h"
@@ -160,6 +160,8 @@ static void enter_list(template *made, leat__interleave_slot *slot,
         leat_reader_cancel(reader);
     made->nahead += ahead;
     pthread_mutex_unlock(&made->lock);
+    if (reader && leat__reader_reads_once(reader))
+        leat__block_probe_expire();
 }
 
 void leat__template_release(leat__interleave *interleave,

@@ -246,13 +246,14 @@ static bool has_room(const leat__prefetch *prefetch, const prefetch_job *job)
  */
 static int pull(leat__prefetch *prefetch, prefetch_job *job, int wanted)
 {
+    leat_reader *upstream = leat__prefetch_upstream(prefetch);
     int status = pull_some(prefetch, job, wanted);
-    if (status || job->n == wanted ||
-        leat__block_probe_ask(&prefetch->probe,
-                              leat__prefetch_upstream(prefetch), wanted))
-        return status;
-    while (!status && job->n < wanted && has_room(prefetch, job))
+    int passed = wanted; /* since the last ask; 0: if a pipe was opened */
+    while (!status && job->n < wanted && has_room(prefetch, job) &&
+           !leat__block_probe_ask(&prefetch->probe, upstream, passed)) {
         status = pull_some(prefetch, job, wanted);
+        passed = 0;
+    }
     return status;
 }
 
