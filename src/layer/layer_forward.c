@@ -228,23 +228,30 @@ static int count_bad(leat_data_layer *layer, leat__batch *batch)
     return leat__data_layer_stick(layer, status, line);
 }
 
+/* The caller works for the group meanwhile, where it may help. */
+static int wait_until(leat_data_layer *layer, leat__batch **out, int64_t end)
+{
+    leat_data_layer_group *group = layer->group;
+    const void *owner = leat__thread_set_owner(group);
+    int status = leat__prefetcher_next(group->prefetcher, layer->number, out,
+                                       end, group->may_help);
+    (void)leat__thread_set_owner(owner);
+    return status;
+}
+
 /* A wait is interrupted to log its cause, if the log takes such lines. */
 static int wait_for_batch(leat_data_layer *layer, leat__batch **out,
                           int64_t begin, int64_t deadline)
 {
-    leat__prefetcher *prefetcher = layer->group->prefetcher;
-    bool may_help = layer->group->may_help;
     int64_t pause = begin + LEAT__WAITING_PATIENCE;
     while (leat__waiting_is_logged() && pause < deadline) {
-        int status = leat__prefetcher_next(prefetcher, layer->number, out,
-                                           pause, may_help);
+        int status = wait_until(layer, out, pause);
         if (status != LEAT_AGAIN)
             return status;
         leat__waiting_on(layer, begin, pause);
         pause += LEAT__WAITING_PATIENCE;
     }
-    return leat__prefetcher_next(prefetcher, layer->number, out, deadline,
-                                 may_help);
+    return wait_until(layer, out, deadline);
 }
 
 static int cancelled(const leat_data_layer *layer)
@@ -273,9 +280,7 @@ static int next_batch(leat_data_layer *layer, leat__batch **out,
         int cancel = leat__cancel_disable();
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
-        const void *owner = leat__thread_set_owner(layer->group);
         status = wait_for_batch(layer, out, begin, deadline);
-        (void)leat__thread_set_owner(owner);
         leat__trace_end();
         int64_t end = leat__clock_now();
         layer->waited += end - begin;
