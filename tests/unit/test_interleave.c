@@ -411,8 +411,8 @@ START_TEST(lines_of_a_pipe_are_not_kept_waiting_for_others)
         "files:a,b,fifo | interleave:(text:{}),cycle=1,ahead=0 | prefetch:100",
         "files:a,b,fifo | interleave:(text:{}),cycle=2 | prefetch:100",
         "files:a,b,fifo | interleave:(text:{}),cycle=1 | cache | prefetch:100",
-        "(files:a,b,fifo | interleave:(text:{}),cycle=1) | interleave | "
-        "prefetch:100"};
+        ("(files:a,b,fifo | interleave:(text:{}),cycle=1) | interleave | "
+         "prefetch:100")};
     enum { LINES = 300, OPENED_LATE = 1 };
     leat_pipeline *pipeline;
     leat_reader *reader;

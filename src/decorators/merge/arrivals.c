@@ -8,6 +8,8 @@
 #include "data/sample.h"
 #include "decorators/recent_largest.h"
 
+#include <assert.h>
+
 /* Items that are moved under one lock. */
 enum { AT_ONCE = 16 };
 
@@ -165,6 +167,7 @@ static void arrive(input *input, item *const items[], int n, int filled,
 {
     leat__arrivals *arrivals = input->arrivals;
     int all = count_items(arrivals);
+    assert(filled <= n);
     for (int i = 0; i < filled; i++) {
         count_item(input, items[i]);
         if (!items[i]->status || items[i]->counted > 0)

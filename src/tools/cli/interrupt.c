@@ -143,7 +143,9 @@ static void handle_signal(int signal_number)
         die(signal_number);
     if (!caught)
         caught_at = now;
-    signal(SIGALRM, handle_alarm);
+    const struct sigaction alarmed = {.sa_handler = handle_alarm,
+                                      .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &alarmed, NULL);
     caught = signal_number;
     /* A background job's read of its terminal is restarted, and would stop it
        again: now it fails. */
