@@ -228,9 +228,15 @@ libraries=$(ldd "$leat" | sed -n 's|.* => \(/.*\)/libleat.*|\1|p')
 if [ -n "${LEAT_TEST_UNSHARED-}" ] && mount -t tmpfs none /proc 2>/dev/null; then
     mkdir -m 700 own.cache
     chown 1003 own.cache
-    LD_LIBRARY_PATH=$libraries "$leat" cat 'text:group/lines | cache:dir=own.cache' >out 2>err || fail "$(cat err)"
-    [ "$(stat -c '%u %a' own.cache)" = '1003 700' ] || fail "$(stat own.cache)"
-    [ -s own.cache/index ] || fail "no cache without /proc: $(cat err)"
+    # A sanitizer's tool needs /proc itself.
+    if LD_LIBRARY_PATH=$libraries "$leat" --version >out 2>err; then
+        LD_LIBRARY_PATH=$libraries "$leat" cat 'text:group/lines | cache:dir=own.cache' >out 2>err ||
+            fail "$(cat err)"
+        [ "$(stat -c '%u %a' own.cache)" = '1003 700' ] || fail "$(stat own.cache)"
+        [ -s own.cache/index ] || fail "no cache without /proc: $(cat err)"
+    else
+        echo 'left out: no /proc, which a sanitizer needs'
+    fi
     umount /proc
 else
     echo 'left out: no /proc'
