@@ -58,7 +58,7 @@ def parse_arguments():
     add("--sample", type=int, metavar="N",
         help="this many counted mutants of each file, chosen at random")
     add("--seed", type=int, help="of the choice; else the tree's own")
-    add("--seconds", type=float, metavar="S", help="try mutants that long, after the build")
+    add("--seconds", type=float, metavar="S", help="try mutants until then, from the start, the build included")
     add("--test-seconds", type=float, default=20, metavar="S",
         help="of tests for one mutant, as long as they take without it (20)")
     add("--sanitize", action="store_true",
@@ -874,10 +874,9 @@ def measure(options):
     if not mutants:
         print("no rule fits what is to be changed")
         return 0
-    coverage = Coverage(build, options, files, None)
+    deadline = begin + options.seconds if options.seconds else None
+    coverage = Coverage(build, options, files, deadline)
     print(f"{time.monotonic() - begin:.0f} s for the build and what tests execute")
-    # Mutants have all of it: a build on a fresh machine would take it up.
-    deadline = time.monotonic() + options.seconds if options.seconds else None
     for name, reason in sorted(coverage.left_out.items()):
         print(f"without {name}, which {reason}")
     # Without its own test a file would seem to be tested worse than it is.
