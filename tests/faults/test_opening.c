@@ -80,12 +80,15 @@ static const struct {
 static void check_unlocked(leat__lmdb_environment *environment)
 {
     leat__lmdb_pin pin = {0, 7};
+    int code = 7;
     uint64_t latest = 0;
     ck_assert_int_eq(leat__lmdb_lock_is_held(environment->lock), 0);
     ck_assert_int_eq(leat__lmdb_environment_latest(environment, &latest),
                      LEAT_OK);
     ck_assert_uint_eq(latest, 1);
-    ck_assert_int_eq(leat__lmdb_environment_pin(environment, 0, &pin), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_environment_pin(environment, 0, &pin, &code),
+                     LEAT_OK);
+    ck_assert_int_eq(code, 0);
     ck_assert_uint_eq(pin.txnid, 1);
     ck_assert_int_eq(pin.slot, -1);
     leat__lmdb_environment_unpin(environment, &pin);

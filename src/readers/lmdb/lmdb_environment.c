@@ -445,11 +445,17 @@ int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
     if (status == LEAT_AGAIN)
         status = LEAT_EIO;
     if (!status && code)
-        leat__log(LEAT_LOG_WARNING,
-                  "%s: cannot be locked (%s); nothing may write to it while it "
-                  "is read",
-                  (*out)->file.path, strerror(code));
+        leat__lmdb_environment_warn(*out, code);
     return status;
+}
+
+void leat__lmdb_environment_warn(const leat__lmdb_environment *environment,
+                                 int code)
+{
+    leat__log(LEAT_LOG_WARNING,
+              "%s: cannot be locked (%s); nothing may write to it while it is "
+              "read",
+              environment->file.path, strerror(code));
 }
 
 static void destroy(leat__lmdb_environment *environment)
@@ -495,10 +501,14 @@ int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
 }
 
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
-                               int64_t began, leat__lmdb_pin *out)
+                               int64_t began, leat__lmdb_pin *out, int *code)
 {
-    if (leat__lmdb_lock_is_held(environment->lock))
-        return leat__lmdb_lock_pin(environment->lock, began, out);
+    *code = 0;
+    if (leat__lmdb_lock_is_held(environment->lock)) {
+        int status = leat__lmdb_lock_pin(environment->lock, began, out, code);
+        if (status || !*code)
+            return status;
+    }
     *out = (leat__lmdb_pin){0, -1};
     return leat__lmdb_environment_latest(environment, &out->txnid);
 }

@@ -53,17 +53,23 @@ bool leat__lmdb_environment_is_inherited(
  */
 bool leat__lmdb_environment_is_used(const leat__lmdb_environment *environment);
 
+/* Logs that nothing protects what is read, as of the system's error `code`. */
+void leat__lmdb_environment_warn(const leat__lmdb_environment *environment,
+                                 int code);
+
 /* The latest transaction of the file. */
 int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
                                   uint64_t *out);
 
 /*
- * Pins the latest transaction, by a reader slot if there is a lock file. Must
- * be unpinned before the environment is closed. `began`: when the caller did,
- * by leat__clock_now. Errors: LEAT_EIO, LEAT_EFORMAT.
+ * Pins the latest transaction, by a reader slot if there is a lock file and
+ * room for one: else *code is the system's error; 0: there is, or the lack of a
+ * lock file was reported. Must be unpinned before the environment is closed.
+ * `began`: when the caller did, by leat__clock_now. Errors: LEAT_EIO,
+ * LEAT_EFORMAT.
  */
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
-                               int64_t began, leat__lmdb_pin *out);
+                               int64_t began, leat__lmdb_pin *out, int *code);
 void leat__lmdb_environment_unpin(leat__lmdb_environment *environment,
                                   const leat__lmdb_pin *pin);
 

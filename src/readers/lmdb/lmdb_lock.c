@@ -383,11 +383,11 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
 }
 
 int leat__lmdb_lock_pin(leat__lmdb_lock *lock, int64_t began,
-                        leat__lmdb_pin *out)
+                        leat__lmdb_pin *out, int *code)
 {
     int64_t at = -1;
-    int status = leat__lmdb_slot_take(&lock->file, began, &at);
-    if (status)
+    int status = leat__lmdb_slot_take(&lock->file, began, &at, code);
+    if (status || *code)
         return status;
     /* A writer that commits in between may not see the slot. */
     leat__lmdb_lock_slot *slot = &lock->file.table->slot[at];

@@ -104,11 +104,12 @@ int leat__lmdb_lock_check_overtaken(const leat__lmdb_lock *lock,
 
 /*
  * Takes a slot for the latest transaction. `began`: when the caller did, by
- * leat__clock_now. Errors: LEAT_EIO if all are taken, the table is damaged, or
- * a process holds it for too long. Any thread.
+ * leat__clock_now. *code is ENOSPC or EDQUOT where the file system has no room
+ * for one, and *out not set; else 0. Errors: LEAT_EIO if all are taken, the
+ * table is damaged, or a process holds it for too long. Any thread.
  */
 int leat__lmdb_lock_pin(leat__lmdb_lock *lock, int64_t began,
-                        leat__lmdb_pin *out);
+                        leat__lmdb_pin *out, int *code);
 
 /* Releases the slot. Any thread. */
 void leat__lmdb_lock_unpin(leat__lmdb_lock *lock, const leat__lmdb_pin *pin);

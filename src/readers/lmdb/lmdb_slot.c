@@ -179,15 +179,10 @@ static void claim(leat__lmdb_lock_file *lock, int64_t at)
     atomic_store(&slot->number, lock->number);
 }
 
-static int no_room(const leat__lmdb_lock_file *lock, int code)
-{
-    return leat__error_system(code, "%s: the slot of another reader",
-                              lock->path);
-}
-
 /* Takes a free slot, *at; -1: none is free. LEAT_AGAIN: it has no block yet, or
- * was not made ready, as the one tried before was. */
-static int take_locked(leat__lmdb_lock_file *lock, int64_t ready, int64_t *at)
+ * was not made ready; *full, if it was the one tried before, ENOSPC. */
+static int take_locked(leat__lmdb_lock_file *lock, int64_t ready, int64_t *at,
+                       int *full)
 {
     int64_t tried = *at;
     *at = find_free(lock);
@@ -201,30 +196,28 @@ static int take_locked(leat__lmdb_lock_file *lock, int64_t ready, int64_t *at)
         (*at >= ready && *at != tried))
         return LEAT_AGAIN;
     if (*at >= ready)
-        return no_room(lock, ENOSPC);
-    claim(lock, *at);
+        *full = ENOSPC;
+    else
+        claim(lock, *at);
     return LEAT_OK;
 }
 
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
-                         int64_t *out)
+                         int64_t *out, int *code)
 {
     int64_t at = -1, ready;
-    int full = 0, status;
+    int status;
     release_left(lock);
     do {
-        int code = at < 0 ? 0 : leat__lmdb_lock_file_reserve_slot(lock, at);
-        status =
-            code ? no_room(lock, code) : lock_slots(lock, began, &ready, &full);
-        if (!status && full)
-            status = no_room(lock, full);
-        if (status)
+        *code = at < 0 ? 0 : leat__lmdb_lock_file_reserve_slot(lock, at);
+        status = *code ? LEAT_OK : lock_slots(lock, began, &ready, code);
+        if (status || *code)
             return status;
-        status = take_locked(lock, ready, &at);
+        status = take_locked(lock, ready, &at, code);
         unlock_slots(lock);
     } while (status == LEAT_AGAIN);
-    if (status)
-        return status;
+    if (*code)
+        return LEAT_OK;
     if (at < 0)
         return leat_error(LEAT_EIO,
                           "%s: all %u slots for readers are taken "

@@ -18,11 +18,13 @@ int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
                               int *code);
 
 /*
- * Takes a slot, which holds no transaction yet. Errors: LEAT_EIO if all are
- * taken, the table is damaged, or a process holds it for too long. Any thread.
+ * Takes a slot, which holds no transaction yet. *code is ENOSPC or EDQUOT where
+ * the file system has no room for one, and *out not set; else 0. Errors:
+ * LEAT_EIO if all are taken, the table is damaged, or a process holds it for
+ * too long. Any thread.
  */
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
-                         int64_t *out);
+                         int64_t *out, int *code);
 
 /* Frees the slot. Where the file system has no room for that, it stays taken
  * until a slot is taken or released when there is, or the process ends. Any

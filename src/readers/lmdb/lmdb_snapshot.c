@@ -199,12 +199,14 @@ static bool has_latest(const leat__lmdb_environment *environment)
 }
 
 /* The one of the latest transaction. One of a file that was overwritten, under
- * the same transaction or others, is not shared. */
+ * the same transaction or others, is not shared, nor one without a slot where
+ * there is one now. */
 static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
-                                        uint64_t id)
+                                        const leat__lmdb_pin *pin)
 {
     leat__lmdb_snapshot *at = environment->snapshots;
-    while (at && !(at->map.meta.txnid == id &&
+    while (at && !(at->map.meta.txnid == pin->txnid &&
+                   (at->pin.slot >= 0 || pin->slot < 0) &&
                    may_be_of(&environment->file, &at->map.meta, true)))
         at = at->next;
     return at;
@@ -215,7 +217,7 @@ static int share_or_create(leat__lmdb_snapshot **out,
                            leat__lmdb_environment *environment,
                            const leat__lmdb_pin *pin)
 {
-    leat__lmdb_snapshot *shared = find_locked(environment, pin->txnid);
+    leat__lmdb_snapshot *shared = find_locked(environment, pin);
     if (!shared)
         return create(out, environment, pin);
     leat__lmdb_environment_unpin(environment, pin);
@@ -225,12 +227,14 @@ static int share_or_create(leat__lmdb_snapshot **out,
 }
 
 /* Taking the slot may wait for other processes, so that closing needs no
- * lock that is held meanwhile. LEAT_AGAIN when a writer was faster. */
+ * lock that is held meanwhile. *code: why there is no slot. LEAT_AGAIN when a
+ * writer was faster. */
 static int try_open(leat__lmdb_snapshot **out,
-                    leat__lmdb_environment *environment, int64_t began)
+                    leat__lmdb_environment *environment, int64_t began,
+                    int *code)
 {
     leat__lmdb_pin pin;
-    int status = leat__lmdb_environment_pin(environment, began, &pin);
+    int status = leat__lmdb_environment_pin(environment, began, &pin, code);
     if (status)
         return status;
     pthread_mutex_lock(&environment->snapshots_lock);
@@ -263,11 +267,12 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
     int status = leat__lmdb_environment_open(&environment, path);
     if (status)
         return status;
+    int code = 0;
     int64_t began = leat__clock_now();
     pthread_mutex_lock(&environment->opening_lock);
     status = LEAT_AGAIN;
     for (int i = 0; i < TRIES_MAX && status == LEAT_AGAIN; i++)
-        status = try_open(&snapshot, environment, began);
+        status = try_open(&snapshot, environment, began, &code);
     pthread_mutex_unlock(&environment->opening_lock);
     if (status == LEAT_AGAIN)
         status = explain_tries(environment);
@@ -275,6 +280,8 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
         leat__lmdb_environment_close(environment);
         return status;
     }
+    if (code && leat__lmdb_snapshot_is_exposed(snapshot))
+        leat__lmdb_environment_warn(environment, code);
     *out = snapshot;
     return LEAT_OK;
 }
@@ -313,7 +320,7 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
 
 bool leat__lmdb_snapshot_is_exposed(const leat__lmdb_snapshot *snapshot)
 {
-    return !leat__lmdb_lock_is_held(snapshot->environment->lock);
+    return snapshot->pin.slot < 0;
 }
 
 bool leat__lmdb_snapshot_is_used(const leat__lmdb_snapshot *snapshot)

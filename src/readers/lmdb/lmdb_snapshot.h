@@ -31,7 +31,7 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
 bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
 
 /*
- * Whether no slot protects its pages, as the lock file could not be locked:
+ * Whether no slot protects its pages, as there is no lock file or room:
  * then a writer may overwrite them. Constant. Any thread.
  */
 bool leat__lmdb_snapshot_is_exposed(const leat__lmdb_snapshot *snapshot);
