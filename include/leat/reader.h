@@ -5,6 +5,9 @@
  * layer's: it may hold a lock that others wait for. One that may be cancelled
  * disables that around them (pthread_setcancelstate); leat_reader_cancel wakes
  * it.
+ *
+ * Stacks. These calls and leat_pipeline_open take as much of the caller's stack
+ * as a layer's (leat/data_layer.h), but do not check it.
  */
 #ifndef LEAT_READER_H
 #define LEAT_READER_H
