@@ -232,7 +232,9 @@ typedef struct leat_data_layer_options {
                                readers' buffers at setup may take; prefetch
                                shrinks to fit the first sample. What batches of
                                larger ones take beyond that counts, too, until
-                               the layer is restored or destroyed; forward is
+                               the layer is restored or destroyed, or, where not
+                               all may become as large, until their memory is
+                               filled with less than half as much; forward is
                                LEAT_ELIMIT where it does not fit. Tops' own
                                memory, of copies and of what the host reads of
                                one that the device computed, is the blobs'.

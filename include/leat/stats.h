@@ -89,7 +89,7 @@ typedef struct leat_stats {
     int64_t samples;                         /* delivered since setup */
     int64_t batches_in_use;                  /* in circulation, the caller's
                                                 included */
-    int64_t grown_batches;                   /* larger than any before */
+    int64_t grown_batches;                   /* larger than their memory */
     int64_t helped_chunks; /* chunks that forward made itself */
 
     /* Bad records. */

@@ -67,8 +67,18 @@ typedef enum leat__shape_state {
 typedef struct leat__batch_budget {
     const char *name;     /* the layer's, borrowed */
     size_t limit;         /* bytes; 0: none */
+    size_t share;         /* bytes by which all batches may grow, each */
     atomic_size_t in_use; /* bytes on host and device, those of all batches */
+    atomic_bool is_tight; /* one grew by more than its share: from then on all
+                             give back what they do not need */
 } leat__batch_budget;
+
+/* The memory that a batch had before it grew. */
+typedef struct leat__batch_home {
+    leat__slab *slab; /* NULL: there is none to go back to */
+    size_t offset;
+    size_t capacity;
+} leat__batch_home;
 
 enum {
     LEAT__UPLOAD_BATCHES = 16,    /* of one upload at most, */
@@ -116,6 +126,8 @@ typedef struct leat__batch {
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
+    leat__batch_home home; /* of batches that grew under a limit, as is */
+    leat__batch_home top_home;
     leat__batch_budget *budget; /* borrowed; NULL: none */
     bool is_lazy;               /* nothing has populated the memory yet */
     bool is_transformed;  /* the last upload had a transform after its copy */
@@ -176,15 +188,23 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
 /* Gives it what variable tops need. Errors: LEAT_ENOMEM. */
 int leat__batch_make_variable(leat__batch *batch, int ntop);
 
+/* The bytes that it grew to. Any thread. */
+static inline int64_t leat__batch_own(const leat__batch *batch)
+{
+    return atomic_load(&batch->own_bytes) + atomic_load(&batch->own_pageable) +
+           atomic_load(&batch->own_tops);
+}
+
 /*
- * Makes room for the shape, in slabs of its own if need be. Errors: LEAT_ELIMIT
- * beyond the budget, LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
+ * Makes room for the shape, in slabs of its own if need be, and gives back one
+ * of which it needs less than half, where the budget is tight. Errors:
+ * LEAT_ELIMIT beyond the budget, LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
  */
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 
 /*
- * Makes room for `bytes`, and keeps the first `kept` that are there. Memory
- * grows by a quarter more, so that it settles.
+ * Likewise for `bytes`, of a batch with variable tops, and keeps the first
+ * `kept` that are there. Memory grows by a quarter more, so that it settles.
  */
 int leat__batch_extend(leat__batch *batch, size_t bytes, size_t kept);
 

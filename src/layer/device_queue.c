@@ -115,8 +115,11 @@ static void set_budget(leat__device_queue *queue,
     size_t sides = queue->device->ops->unified ? 1 : 2;
     queue->budget.name = options->name;
     queue->budget.limit = options->max_memory;
-    atomic_store(&queue->budget.in_use,
-                 (size_t)queue->slab_bytes * sides + (size_t)queue->top_bytes);
+    size_t bytes = (size_t)queue->slab_bytes * sides + (size_t)queue->top_bytes;
+    queue->budget.share = options->max_memory > bytes
+                              ? (options->max_memory - bytes) / (size_t)queue->n
+                              : 0;
+    atomic_store(&queue->budget.in_use, bytes);
     for (int i = 0; i < queue->n; i++)
         queue->batch[i].budget = &queue->budget;
 }
@@ -222,12 +225,25 @@ void leat__device_queues_finish(leat__device_queues *queues)
     leat__free(queues->finished);
 }
 
+/* The newest; of a tight budget that which grew most: it gives that back. */
+static int choose_host(const leat__device_queue *queue, int n)
+{
+    int best = n - 1;
+    if (!atomic_load_explicit(&queue->budget.is_tight, memory_order_relaxed))
+        return best;
+    for (int i = n - 2; i >= 0; i--)
+        if (leat__batch_own(queue->free[i]) >
+            leat__batch_own(queue->free[best]))
+            best = i;
+    return best;
+}
+
 /* Which of `n` free batches is taken. With a device's own memory the next one,
  * or that given back first: its upload waits for its consumers. */
 static int choose_free(const leat__device_queue *queue, int n)
 {
     if (queue->device->ops->unified)
-        return n - 1;
+        return choose_host(queue, n);
     for (int i = 0; i < n; i++)
         if (queue->free[i]->slot == queue->next_slot)
             return i;

@@ -228,6 +228,71 @@ START_TEST(a_batch_that_is_too_small_gets_memory_of_its_own)
 }
 END_TEST
 
+/* What a batch grew to, of which it needs less than half. */
+START_TEST(a_batch_gives_back_what_it_grew_to_where_memory_is_short)
+{
+    leat__batch_budget budget = {
+        .name = "train",
+        .limit = 10 * BYTES,
+        .share = _i == 0 ? 4 * BYTES : 4 * BYTES - 1,
+    };
+    leat__batch_shape shape = {.bytes = 4 * BYTES};
+    batch.budget = &budget;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_int_eq(atomic_load(&budget.is_tight), _i > 0);
+    shape.bytes = 2 * BYTES;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 4 * BYTES);
+    ck_assert_uint_eq(atomic_load(&budget.in_use), 4 * BYTES);
+    memset(batch.slab->host, 0x5a, 100);
+    int status;
+    shape.bytes = BYTES;
+    if (_i < 2)
+        status = leat__batch_reserve(&batch, &shape);
+    else
+        status = leat__batch_extend(&batch, BYTES, 100);
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_eq(atomic_load(&batch.growths), 1);
+    if (_i == 0) {
+        ck_assert_uint_eq(batch.capacity, 4 * BYTES);
+        return;
+    }
+    ck_assert_ptr_eq(batch.slab, slab);
+    ck_assert_uint_eq(batch.capacity, BYTES);
+    ck_assert_int_eq(leat__batch_own(&batch), 0);
+    ck_assert_uint_eq(atomic_load(&budget.in_use), 0);
+    if (_i == 2)
+        ck_assert_int_eq(((unsigned char *)slab->host)[99], 0x5a);
+    /* It may grow again, and finds its way back. */
+    shape.bytes = 8 * BYTES;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    shape.bytes = 2 * BYTES;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 2 * BYTES);
+    ck_assert_uint_eq(atomic_load(&budget.in_use), 2 * BYTES);
+    ck_assert_int_eq(atomic_load(&batch.growths), 3);
+    ck_assert_int_eq(leat__batch_extend(&batch, 10, 0), LEAT_OK);
+    ck_assert_ptr_eq(batch.slab, slab);
+}
+END_TEST
+
+START_TEST(so_it_does_the_top_that_a_device_computes)
+{
+    leat__batch_budget budget = {.name = "train", .limit = 10 * BYTES};
+    leat__batch_shape shape = {.top_bytes = 4 * BYTES};
+    leat__batch_set_top(&batch, slab, 0, BYTES);
+    batch.budget = &budget;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_ptr_ne(batch.top_slab, slab);
+    ck_assert_uint_eq(atomic_load(&budget.in_use), 4 * BYTES);
+    shape.top_bytes = BYTES;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_ptr_eq(batch.top_slab, slab);
+    ck_assert_uint_eq(batch.top_capacity, BYTES);
+    ck_assert_uint_eq(atomic_load(&budget.in_use), 0);
+}
+END_TEST
+
 /* Growth goes no further here: it is only asked what it waits for. */
 START_TEST(a_growing_batch_waits_for_the_streams_that_use_its_memory)
 {
@@ -245,6 +310,15 @@ START_TEST(a_growing_batch_waits_for_the_streams_that_use_its_memory)
     ck_assert_str_eq(recording_device_look(&device), "sync 61; sync 62; ");
     /* Its consumers say nothing of a transform for which none waited. */
     one.is_awaited = false;
+    device.fail_at = 2;
+    ck_assert_int_eq(leat__batch_extend(&one, BYTES, 0), LEAT_EDEVICE);
+    ck_assert_str_eq(recording_device_look(&device),
+                     "sync 52; sync 61; sync 62; ");
+    /* What is given back is freed, too. */
+    leat__batch_budget budget = {.limit = 9 * BYTES, .is_tight = true};
+    one.budget = &budget;
+    one.capacity = 8 * BYTES;
+    one.own_bytes = 8 * BYTES;
     device.fail_at = 2;
     ck_assert_int_eq(leat__batch_extend(&one, BYTES, 0), LEAT_EDEVICE);
     ck_assert_str_eq(recording_device_look(&device),
@@ -298,6 +372,9 @@ int main(void)
     tcase_add_test(tcase, nothing_of_the_contents_before_is_left);
     tcase_add_test(tcase, a_key_that_does_not_last_is_copied);
     tcase_add_test(tcase, a_batch_that_is_too_small_gets_memory_of_its_own);
+    tcase_add_loop_test(
+        tcase, a_batch_gives_back_what_it_grew_to_where_memory_is_short, 0, 3);
+    tcase_add_test(tcase, so_it_does_the_top_that_a_device_computes);
     tcase_add_test(tcase,
                    a_growing_batch_waits_for_the_streams_that_use_its_memory);
     tcase_add_test(tcase,

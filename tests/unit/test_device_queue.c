@@ -165,6 +165,25 @@ static void check_ready(leat__batch *const batch[], int n)
 }
 
 /* Else the one that was given back first. */
+/* Else it would keep what others need, below newer ones. */
+START_TEST(the_one_that_grew_most_is_taken_first_where_memory_is_short)
+{
+    const leat__batch_shape shapes[] = {{.bytes = 5000}, {.bytes = 9000}};
+    leat__batch *batch[4];
+    queue->budget.limit = 1 << 20;
+    queue->budget.share = 9000 - (size_t)_i;
+    for (int i = 0; i < 4; i++)
+        batch[i] = take();
+    ck_assert_int_eq(leat__batch_reserve(batch[0], &shapes[1]), LEAT_OK);
+    ck_assert_int_eq(leat__batch_reserve(batch[2], &shapes[0]), LEAT_OK);
+    for (int i = 0; i < 4; i++)
+        leat__device_queue_give(&queues, queue, batch[i]);
+    static const int order[][4] = {{3, 2, 1, 0}, {0, 2, 3, 1}};
+    for (int i = 0; i < 4; i++)
+        ck_assert_ptr_eq(take(), batch[order[_i][i]]);
+}
+END_TEST
+
 START_TEST(the_next_in_memory_is_taken_first)
 {
     make_late(BATCHES);
@@ -453,6 +472,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 2 * SECONDS);
     tcase_add_test(tcase, the_newest_is_taken_first);
+    tcase_add_loop_test(
+        tcase, the_one_that_grew_most_is_taken_first_where_memory_is_short, 0,
+        2);
     tcase_add_test(tcase, the_next_in_memory_is_taken_first);
     tcase_add_loop_test(tcase, what_is_finished_together_is_uploaded_together,
                         0, 5);

@@ -1,6 +1,7 @@
 /* max_memory holds for batches that grow after setup, too, and for readers
    before they take what they are asked to take. */
 #include "support/empty_reader.h"
+#include "support/late_device.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -172,6 +173,121 @@ START_TEST(a_restore_begins_again)
     ck_assert_int_eq(status, LEAT_ELIMIT);
     ck_assert_int_eq(done, 2);
     leat_token_finish(&token);
+}
+END_TEST
+
+enum { PERIOD = 51, GIANT = 1 << 20 };
+
+/* The last of each PERIOD records is GIANT, the others are `usual`. */
+static int64_t usual;
+
+static int giant_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int number = script.next++;
+    int64_t size = number % PERIOD < PERIOD - 1 ? usual : GIANT;
+    unsigned char *bytes = leat_sample_take(sample, (size_t)size);
+    if (!bytes)
+        return LEAT_ENOMEM;
+    memset(bytes, number % 251, (size_t)size);
+    return leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
+}
+
+/* From the second one on records are large. */
+static int settled_next(void *pass, leat_sample *sample)
+{
+    static const unsigned char bytes[GIANT];
+    (void)pass;
+    int64_t size = script.next++ == 0 ? usual : GIANT;
+    sample->stable = 1;
+    return leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
+}
+
+/* A layer of batches of one record, each as long as that. */
+static leat_pipeline *open_rows(int (*next)(void *, leat_sample *),
+                                leat_top_form form)
+{
+    static const leat_field_spec field = {
+        .name = "row", .dtype = LEAT_UINT8, .ndim = 1, .shape = {-1}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .open = script_open,
+                                      .next = next,
+                                      .reset = script_reset};
+    static leat_top top;
+    leat_pipeline *rows;
+    top = (leat_top){.size = sizeof(top), .name = "row", .form = form};
+    options.top = &top;
+    options.ntop = 1;
+    options.batch_size = 1;
+    ck_assert_int_eq(leat_pipeline_callback(&rows, &callbacks, NULL), LEAT_OK);
+    ck_assert_msg(!leat_data_layer_create(&layer, rows, &options), "%s",
+                  leat_last_error());
+    ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",
+                  leat_last_error());
+    return rows;
+}
+
+static int64_t growths(void)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.batches_in_use, options.prefetch + 1);
+    return stats.grown_batches;
+}
+
+static void expect_giants(int number)
+{
+    const leat_blob *blob = leat_data_layer_top(layer, 0);
+    int64_t size = number % PERIOD < PERIOD - 1 ? usual : GIANT;
+    const unsigned char *bytes = leat_blob_cpu_data((leat_blob *)blob);
+    ck_assert_int_eq((int64_t)leat_blob_bytes(blob), size);
+    ck_assert_int_eq(bytes[0], number % 251);
+    ck_assert_int_eq(bytes[size - 1], number % 251);
+}
+
+/* Two large ones have room, and there are five batches. */
+START_TEST(rare_large_batches_go_on_for_ever)
+{
+    enum { N = 20 * PERIOD };
+    static const leat_top_form form[] = {LEAT_TOP_RAGGED, LEAT_TOP_PAD,
+                                         LEAT_TOP_DENSE};
+    static const int64_t small[] = {100, GIANT / 5};
+    bool is_device = _i >= 6;
+    late_device_register();
+    usual = small[_i / 3 % 2];
+    options.prefetch = 4;
+    options.workers = 2;
+    options.device = is_device ? "late:0" : NULL;
+    size_t batches = 5 * (size_t)usual + GIANT * 26 / 10;
+    options.max_memory = batches * (is_device ? 2 : 1) + (1 << 18);
+    leat_pipeline *rows = open_rows(giant_next, form[_i % 3]);
+    for (int i = 0; i < N; i++) {
+        int status, done;
+        int64_t most = run(1, &status, &done);
+        ck_assert_msg(!status, "batch %d: %s", i, leat_last_error());
+        ck_assert_int_le(most, (int64_t)options.max_memory);
+        expect_giants(i);
+    }
+    ck_assert_int_ge(growths(), 3);
+    ck_assert_int_le(growths(), N / PERIOD + 1);
+    leat_pipeline_unref(rows);
+}
+END_TEST
+
+/* Though no other would have room for a quarter more. */
+START_TEST(batches_that_are_alike_grow_once)
+{
+    int status, done;
+    usual = 100;
+    options.max_memory = (GIANT * 7 / 2) + (1 << 18);
+    leat_pipeline *rows =
+        open_rows(settled_next, _i ? LEAT_TOP_RAGGED : LEAT_TOP_DENSE);
+    run(300, &status, &done);
+    ck_assert_msg(!status, "%s", leat_last_error());
+    ck_assert_int_le(growths(), options.prefetch + 1);
+    leat_pipeline_unref(rows);
 }
 END_TEST
 
@@ -973,6 +1089,8 @@ int main(void)
     tcase_add_test(tcase, what_fits_goes_on_for_ever);
     tcase_add_test(tcase, without_a_limit_there_is_none);
     tcase_add_test(tcase, a_restore_begins_again);
+    tcase_add_loop_test(tcase, rare_large_batches_go_on_for_ever, 0, 12);
+    tcase_add_loop_test(tcase, batches_that_are_alike_grow_once, 0, 2);
     tcase_add_loop_test(tcase, a_reader_refuses_a_size_that_is_too_large_for_it,
                         0, 7);
     tcase_add_loop_test(tcase, groups_count_with_all_that_they_hold, 0, 6);
