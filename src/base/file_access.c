@@ -15,6 +15,8 @@
 #define LIST "system.posix_acl_access"
 #define LIST_OF_NEW "system.posix_acl_default"
 
+enum { PRIVATE = 0700 };
+
 static bool has_no_list(int code)
 {
     return code == ENODATA || code == ENOTSUP;
@@ -114,10 +116,11 @@ static int keep_mode(int fd, mode_t all, mode_t mode)
 }
 
 /*
- * The owner comes last, since only the owner may do the rest. A file system
- * without permissions refuses others than it has for all.
+ * The owner comes last, since only the owner may do the rest; where the file is
+ * yet to be written, it stays and may do that. A file system without
+ * permissions refuses others than it has for all.
  */
-static int keep_access(int fd, source replaced)
+static int keep_access(int fd, source replaced, bool is_written)
 {
     struct stat old, new;
     if (fstat(fd, &new))
@@ -127,7 +130,8 @@ static int keep_access(int fd, source replaced)
     if ((old.st_mode & S_IFMT) != (new.st_mode &S_IFMT))
         return 0;
     const mode_t all = S_ISDIR(old.st_mode) ? 07777 : 0777;
-    mode_t mode = (old.st_mode & all) | (S_ISDIR(old.st_mode) ? 0700 : 0);
+    const mode_t own = S_ISDIR(old.st_mode) ? 0700 : is_written ? 0 : 0600;
+    mode_t mode = (old.st_mode & all) | own;
     bool is_group =
         new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
     int code = copy_list(fd, LIST, replaced);
@@ -140,19 +144,25 @@ static int keep_access(int fd, source replaced)
     /* A list has permissions, too. */
     if (keep_mode(fd, all, mode))
         return -1;
-    if (new.st_uid != old.st_uid && fchown(fd, old.st_uid, (gid_t)-1))
+    if (is_written && new.st_uid != old.st_uid &&
+        fchown(fd, old.st_uid, (gid_t)-1))
         return 0; /* not for this process to give */
     return 0;
 }
 
 int leat__file_keep_access(int fd, const char *replaced)
 {
-    return keep_access(fd, (source){.path = replaced});
+    return keep_access(fd, (source){.path = replaced}, true);
+}
+
+int leat__file_begin_access(int fd, const char *replaced)
+{
+    return keep_access(fd, (source){.path = replaced}, false);
 }
 
 int leat__file_keep_access_of(int fd, int replaced)
 {
-    return keep_access(fd, (source){.fd = replaced});
+    return keep_access(fd, (source){.fd = replaced}, true);
 }
 
 /* The group and the list that files get in the directory `like`; the group as
@@ -171,12 +181,53 @@ static int inherit(int fd, int like)
                                                                      : code;
 }
 
+static bool is_in_group(gid_t group)
+{
+    bool found = group == getegid();
+    int n = getgroups(0, NULL);
+    gid_t *groups = n > 0 ? leat__alloc((size_t)n * sizeof(*groups)) : NULL;
+    n = groups ? getgroups(n, groups) : 0;
+    while (n > 0)
+        found |= groups[--n] == group;
+    leat__free(groups);
+    return found;
+}
+
+/*
+ * Lets others into a private directory whom the group and the list of `like`
+ * let write there. A sticky one keeps them from each other's files; a process
+ * that is not in the group would lose the setgid bit. Where that cannot be it
+ * stays private.
+ */
+static void share(int fd, int like)
+{
+    struct stat wanted, own;
+    bool is_for_group = !fstat(like, &wanted) && !fstat(fd, &own) &&
+                        (wanted.st_mode & (S_ISVTX | 070)) == 070 &&
+                        own.st_gid == wanted.st_gid && is_in_group(own.st_gid);
+    if (is_for_group && !copy_list(fd, LIST, (source){.fd = like}))
+        (void)fchmod(fd, (own.st_mode & 07000) | 0770);
+}
+
+void leat__file_share_directory(int fd, int like)
+{
+    if (!inherit(fd, like))
+        share(fd, like);
+}
+
+static int open_directory(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static int make_beside(int like, int at, const char *name, mode_t mode)
 {
     if (mkdirat(at, name, mode))
         return errno;
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open_directory(at, name);
     int code = fd < 0 ? errno : inherit(fd, like);
+    if (!code && mode == PRIVATE)
+        share(fd, like);
     if (fd >= 0)
         close(fd);
     if (code)
@@ -192,6 +243,11 @@ static int make_inside(int like, const char *staged, int at, const char *name,
     struct stat made;
     if (mkdirat(like, staged, mode))
         return errno;
+    int fd = mode == PRIVATE ? open_directory(like, staged) : -1;
+    if (fd >= 0) {
+        share(fd, like);
+        close(fd);
+    }
     bool failed = fstatat(like, staged, &made, AT_SYMLINK_NOFOLLOW) ||
                   ((made.st_mode & 0700) != 0700 &&
                    fchmodat(like, staged, (made.st_mode & 07777) | 0700, 0)) ||
@@ -208,7 +264,7 @@ int leat__file_make_directory(int like, const char *staged, int at,
     struct stat found;
     if (fstat(like, &found))
         return errno;
-    mode_t mode = is_for_all((source){.fd = like}, &found) ? 0777 : 0700;
+    mode_t mode = is_for_all((source){.fd = like}, &found) ? 0777 : PRIVATE;
     int code = make_inside(like, staged, at, name, mode);
     return code == EACCES || code == EXDEV ? make_beside(like, at, name, mode)
                                            : code;

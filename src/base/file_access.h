@@ -12,7 +12,7 @@
 bool leat__file_is_for_all(const char *path);
 
 /* The permissions that a file is created with: where it is to replace another,
- * nobody may open it before leat__file_keep_access has given it its own. */
+ * nobody may open it before the next ones have given it its own. */
 mode_t leat__file_first_mode(const char *replaced);
 
 /*
@@ -27,16 +27,29 @@ mode_t leat__file_first_mode(const char *replaced);
 int leat__file_keep_access(int fd, const char *replaced);
 int leat__file_keep_access_of(int fd, int replaced);
 
+/* The same for a file that is yet to be written: its owner stays, and may read
+ * and write it. */
+int leat__file_begin_access(int fd, const char *replaced);
+
 /*
  * Makes the directory `name`, seen from the directory `at`, in which files have
  * the group, the access control list and the flags (chattr) that they would
  * have in the directory `like`, which is open to be read. It is made as
  * `staged` in that and moved; where this process may not, or the move is one to
  * another project ID, it gets the group, as far as may be, and the list. Others
- * may read it where all may read `like`. 0, or errno; a process that is killed
- * may leave `staged`.
+ * may read it where all may read `like`, and write to it as of
+ * leat__file_share_directory. 0, or errno; a process that is killed may leave
+ * `staged`.
  */
 int leat__file_make_directory(int like, const char *staged, int at,
                               const char *name);
+
+/*
+ * Lets those into an open directory, which is its owner's alone, who may write
+ * to `like` by its group or access control list, and gives the files in it the
+ * group and the list of those there. Where the directory cannot have that
+ * group, or this process is not in it, it may stay its owner's alone.
+ */
+void leat__file_share_directory(int fd, int like);
 
 #endif

@@ -67,9 +67,11 @@ elif what == "take":
         os.removexattr(path, name)
 else:
     none = 0xFFFFFFFF
-    entries = [(1, 7, none), (2, 7, 1234), (4, 5, none), (16, 7, none), (32, 0, none)]
-    value = b"".join(struct.pack("<HHI", *entry) for entry in entries)
-    os.setxattr(path, names[1], struct.pack("<I", 2) + value)
+    named = (2, 7, 1234) if what == "give" else (8, 7, 4321)
+    entries = [(1, 7, none), (4, 5, none), named, (16, 7, none), (32, 0, none)]
+    value = b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
+    for name in names[what == "give" :]:
+        os.setxattr(path, name, struct.pack("<I", 2) + value)
 END
 }
 # The owner, the group, the permissions and the lists.
@@ -139,7 +141,7 @@ seq 300000 >group/lines
 # What a run has left that was stopped; at a file size limit.
 leave() {
     # shellcheck disable=SC2016
-    "${one[@]}" sh -c 'ulimit -f 10000 && "$0" import pipeline text:lines db --force' "$leat" >out 2>err
+    "${one[@]}" sh -c 'ulimit -f 10000 && "$0" import pipeline text:lines "$1" --force' "$leat" "${1-db}" >out 2>err
     grep -q 'are kept' err || fail "nothing is left: $(cat err)"
 }
 leave
@@ -174,6 +176,40 @@ for access in 2775 2770; do
     [ "$(echo group/cache*/*)" = "group/cache/data group/cache/index" ] ||
         fail "a cache beside another's: $(cat err; find group)"
 done
+# So can they where all others may not look, by the group or a list.
+mkfifo group/unread
+exec 3<>group/unread
+for kind in 2770 listed; do
+    [ -n "$lists" ] || [ $kind = 2770 ] || continue
+    "${one[@]}" mkdir cache.$kind db.$kind
+    chmod 2770 group/*.$kind
+    [ $kind = 2770 ] || { lists share group/cache.$kind && lists share group/db.$kind; }
+    "${two[@]}" "$leat" synth digits --count 9 db.$kind --force >out 2>err || fail "$(cat err)"
+    chmod 660 group/db.$kind/data.mdb
+    for option in '' --restart; do
+        leave db.$kind
+        [ "$(stat -c '%g %a' group/db.$kind.leat-part/database/data.mdb)" = '4321 660' ] ||
+            fail "$(stat group/db.$kind.leat-part/database/data.mdb)"
+        setpriv --reuid=1003 --regid=1003 --clear-groups ls group/db.$kind.leat-part >out 2>&1 &&
+            fail "all may look into $kind"
+        # shellcheck disable=SC2086
+        "${two[@]}" "$leat" import pipeline text:lines db.$kind --force $option >out 2>err ||
+            fail "another member cannot go on in $kind: $(cat err)"
+    done
+    "${one[@]}" "$leat" cat "text:lines | cache:dir=cache.$kind" >&3 2>err &
+    pid=$!
+    SECONDS=0
+    until [ -e group/cache.$kind.partial/data ] || [ $SECONDS -ge 60 ]; do sleep 0.01; done
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+    [ -e group/cache.$kind.partial/data ] || fail "nothing is left: $(cat err)"
+    setpriv --reuid=1003 --regid=1003 --clear-groups ls group/cache.$kind.partial >out 2>&1 &&
+        fail "all may look into $kind"
+    "${two[@]}" "$leat" cat "text:lines | cache:dir=cache.$kind" >out 2>err || fail "$(cat err)"
+    [ "$(echo group/cache.$kind*/*)" = "group/cache.$kind/data group/cache.$kind/index" ] ||
+        fail "a cache beside another's in $kind: $(cat err; find group)"
+done
+exec 3>&-
 # The group is inherited by those, too, who are no members of it.
 for kind in cache db; do
     mkdir group/$kind.other && chgrp 4321 group/$kind.other && chmod 2777 group/$kind.other

@@ -17,6 +17,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#define ACCESS "system.posix_acl_access"
+
 START_TEST(what_is_there_and_no_cache_is_left_alone)
 {
     leat_reader *reader = NULL;
@@ -122,9 +124,9 @@ START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
 END_TEST
 
 /* Of the owner, user 1234, the group, the mask and all. */
-static int deny_user(const char *name)
+static int list_user(const char *path, const char *name, uint16_t permissions)
 {
-    static const struct {
+    const struct {
         uint32_t version;
         struct {
             uint16_t tag, permissions;
@@ -132,31 +134,53 @@ static int deny_user(const char *name)
         } entry[5];
     } list = {2,
               {{1, 7, UINT32_MAX},
-               {2, 0, 1234},
+               {2, permissions, 1234},
                {4, 5, UINT32_MAX},
-               {0x10, 5, UINT32_MAX},
+               {0x10, 7, UINT32_MAX},
                {0x20, 5, UINT32_MAX}}};
-    return setxattr(name, "system.posix_acl_access", &list, sizeof(list), 0);
+    return setxattr(path, name, &list, sizeof(list), 0);
 }
 
 START_TEST(a_user_whom_a_list_denies_the_directory_cannot_read_it_meanwhile)
 {
     struct stat found;
-    char partial[128];
+    char partial[128], list[64];
     snprintf(partial, sizeof(partial), "%s.partial", cache_path);
     ck_assert_int_eq(mkdir(cache_path, 0755), 0);
-    if (deny_user(cache_path)) {
+    if (list_user(cache_path, ACCESS, 0)) {
         fprintf(stderr, "skipped: no access control lists in %s\n", cache_root);
         return;
     }
     leat_reader *reader = cache_open_source(CACHE_SAMPLES);
     ck_assert_int_eq(stat(partial, &found), 0);
-    ck_assert_uint_eq(found.st_mode & 077, 0);
+    ck_assert_int_eq(getxattr(partial, ACCESS, list, sizeof(list)), 44);
+    ck_assert_int_eq(list[12], 2);
+    ck_assert_int_eq(list[14], 0);
+    ck_assert_uint_eq(found.st_mode & 07, 0);
     cache_read_some(reader, CACHE_SAMPLES);
     leat_reader_close(reader);
-    ck_assert_int_gt(getxattr(cache_path, "system.posix_acl_access", NULL, 0),
-                     0);
+    ck_assert_int_gt(getxattr(cache_path, ACCESS, NULL, 0), 0);
     ck_assert(cache_is_there("/index"));
+}
+END_TEST
+
+/* The list of those for whom files are made there. */
+START_TEST(nor_can_one_whom_only_the_default_list_names)
+{
+    struct stat found;
+    char partial[128];
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    ck_assert_int_eq(chmod(cache_path, 02770), 0);
+    if (list_user(cache_path, "system.posix_acl_default", 7)) {
+        fprintf(stderr, "skipped: no access control lists in %s\n", cache_root);
+        return;
+    }
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    ck_assert_int_eq(stat(partial, &found), 0);
+    ck_assert_uint_eq(found.st_mode & 07777, 02770);
+    ck_assert_int_lt(getxattr(partial, ACCESS, NULL, 0), 0);
+    leat_reader_close(reader);
 }
 END_TEST
 
@@ -340,6 +364,7 @@ int main(void)
     tcase_add_test(
         tcase,
         a_user_whom_a_list_denies_the_directory_cannot_read_it_meanwhile);
+    tcase_add_test(tcase, nor_can_one_whom_only_the_default_list_names);
     tcase_add_test(tcase,
                    it_has_the_access_of_the_empty_directory_that_it_replaces);
     tcase_add_test(tcase, one_that_cannot_be_begun_leaves_nothing);

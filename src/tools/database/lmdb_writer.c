@@ -1,6 +1,7 @@
 #include "tools/database/lmdb_writer.h"
 
 #include "base/file.h"
+#include "base/file_access.h"
 #include "base/file_place.h"
 #include "tools/database/database.h"
 
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -100,9 +102,14 @@ static int open_data(const struct lmdb_writer *writer, int *out)
     const int at = writer->staging.fd, flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     /* Waits for another program's lease, and for no reader of a pipe. */
     int fd = leat__file_open_at(at, STAGED_DATA, flags);
-    if (fd < 0 && errno == ENOENT)
-        fd = openat(at, STAGED_DATA, flags | O_CREAT | O_EXCL, 0666);
-    int code = fd < 0 || fstat(fd, &found) ? errno : 0;
+    bool failed = fd < 0;
+    if (fd < 0 && errno == ENOENT) {
+        const char *replaced = writer->staging.data;
+        fd = openat(at, STAGED_DATA, flags | O_CREAT | O_EXCL,
+                    leat__file_first_mode(replaced));
+        failed = fd < 0 || leat__file_begin_access(fd, replaced);
+    }
+    int code = failed || fstat(fd, &found) ? errno : 0;
     if (!code && S_ISREG(found.st_mode) && found.st_nlink == 1) {
         *out = fd;
         return LEAT_OK;

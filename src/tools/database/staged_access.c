@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,19 @@ mode_t staged_access_directory(const char *target, const char *data)
 {
     return leat__file_is_for_all(target) && leat__file_is_for_all(data) ? 0777
                                                                         : 0700;
+}
+
+void staged_access_share(int fd, const char *target, const char *data)
+{
+    struct stat found;
+    bool is_shared =
+        stat(data, &found) ? errno == ENOENT : (found.st_mode & 060) == 060;
+    int like =
+        is_shared ? open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (like < 0)
+        return;
+    leat__file_share_directory(fd, like);
+    close(like);
 }
 
 static int make_like(int like, int at, const char *name, const char *target)

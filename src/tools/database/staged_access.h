@@ -12,6 +12,10 @@
  * that. */
 mode_t staged_access_directory(const char *target, const char *data);
 
+/* Lets those into that directory, where it is this user's alone, who may write
+ * to `target` and `data` by the group or an access control list. */
+void staged_access_share(int fd, const char *target, const char *data);
+
 /* The directory's name while it is made, which a killed run may leave. */
 #define STAGED_INSIDE "leat-part"
 
