@@ -5,10 +5,12 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +261,28 @@ int __wrap_unlinkat(int at, const char *name, int flags)
         return __real_unlinkat(at, name, flags);
     errno = EIO;
     return -1;
+}
+
+/* Likewise. */
+int __real_openat(int at, const char *name, int flags, ...);
+int __wrap_openat(int at, const char *name, int flags, ...);
+
+static const char *completed; /* moved to PATH as a writer begins; NULL: none */
+
+int __wrap_openat(int at, const char *name, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    int fd = __real_openat(at, name, flags, mode);
+    int code = errno;
+    if (completed && strcmp(name, "kept.partial") == 0) {
+        ck_assert_int_eq(rename(completed, cache_path), 0);
+        completed = NULL;
+    }
+    errno = code;
+    return fd;
 }
 
 /* What cannot be removed is known by its lock, and the next writer removes it.
@@ -649,6 +673,38 @@ START_TEST(writers_that_begin_at_once_are_one)
 }
 END_TEST
 
+START_TEST(nothing_is_made_in_a_cache_that_is_completed_meanwhile)
+{
+    char made[sizeof(cache_path) + 8];
+    snprintf(made, sizeof(made), "%s.made", cache_path);
+    cache_make(CACHE_SAMPLES);
+    ck_assert_int_eq(rename(cache_path, made), 0);
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    completed = made;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    ck_assert_ptr_null(completed);
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert_int_eq(cache_source.reads, 0);
+    ck_assert(cache_is_there("/index") && !cache_is_there("/kept.partial"));
+}
+END_TEST
+
+/* Which was killed before it found the first one's. */
+START_TEST(what_a_second_writer_leaves_gives_way_to_the_cache)
+{
+    char left[sizeof(cache_path) + 16];
+    snprintf(left, sizeof(left), "%s/kept.partial", cache_path);
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    ck_assert_int_eq(mkdir(left, 0777), 0);
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert_str_eq(cache_log, "");
+    ck_assert(cache_is_there("/index") && !cache_is_there("/kept.partial"));
+}
+END_TEST
+
 /* Neither by a cache that cannot be made then, nor by the next one. */
 START_TEST(a_file_that_takes_the_place_of_one_of_its_own_stays)
 {
@@ -733,6 +789,9 @@ int main(void)
     tcase_add_test(tcase, a_child_has_no_file_of_its_parents);
     tcase_add_test(tcase, another_writer_is_refused);
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
+    tcase_add_test(tcase,
+                   nothing_is_made_in_a_cache_that_is_completed_meanwhile);
+    tcase_add_test(tcase, what_a_second_writer_leaves_gives_way_to_the_cache);
     tcase_add_test(tcase, a_file_that_takes_the_place_of_one_of_its_own_stays);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
     tcase_add_test(tcase, a_cache_beyond_the_limit_of_files_is_not_made);

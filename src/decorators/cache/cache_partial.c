@@ -7,10 +7,11 @@
  * In both states the next writer locks and removes it, and makes its own: who
  * may do what with it is not another user's to decide. Where PATH is an empty
  * directory it is made inside that, as PATH/NAME.partial, and moved out. A
- * writer that is killed before leaves that. Without NAME.lock a file is
- * somebody else's: the user's, or that of a complete cache whose own name ends
- * in ".partial". A writer that is killed between the rename and the removal of
- * the lock leaves that in a complete cache, but under the cache's own name.
+ * writer that is killed before leaves that; the next one removes it, or the one
+ * that completes the cache. Without NAME.lock a file is somebody else's: the
+ * user's, or that of a complete cache whose own name ends in ".partial". A
+ * writer that is killed between the rename and the removal of the lock leaves
+ * that in a complete cache, but under the cache's own name.
  *
  * Before a file is made, removed or renamed, the names have to lead to what the
  * descriptors hold: the user may have removed the directory, and another writer
@@ -177,6 +178,11 @@ static int make_directory(leat__cache_partial *partial)
     int code = errno;
     if (replaced < 0 && code == ENOENT)
         code = mkdirat(partial->parent_fd, name, 0777) ? errno : 0;
+    /* Another writer has completed the cache. */
+    if (replaced >= 0 && !faccessat(replaced, "index", F_OK, AT_EACCESS)) {
+        close(replaced);
+        return LEAT_AGAIN;
+    }
     if (replaced >= 0 && unlinkat(replaced, name, AT_REMOVEDIR) &&
         errno != ENOENT) {
         code = errno;
@@ -451,14 +457,36 @@ static int check_files_locked(const leat__cache_partial *partial)
     return status;
 }
 
+/* Whether another writer had left its directory in the one that is replaced. */
+static bool empty_replaced(const leat__cache_partial *partial)
+{
+    int fd = leat__cache_target_open(partial->parent_fd, name_of(partial));
+    if (fd < 0)
+        return false;
+    bool is_emptied = !unlinkat(fd, partial_name_of(partial), AT_REMOVEDIR);
+    close(fd);
+    return is_emptied;
+}
+
+/* Returns the errno. */
+static int move_directory(const leat__cache_partial *partial)
+{
+    int at = partial->parent_fd, code;
+    do
+        code = renameat(at, partial_name_of(partial), at, name_of(partial))
+                   ? errno
+                   : 0;
+    while ((code == ENOTEMPTY || code == EEXIST) && empty_replaced(partial));
+    return code;
+}
+
 static int rename_directory(leat__cache_partial *partial)
 {
     pthread_mutex_lock(&partial->names_lock);
     int status = check_files_locked(partial);
-    if (!status && renameat(partial->parent_fd, partial_name_of(partial),
-                            partial->parent_fd, name_of(partial)))
-        status =
-            leat__error_system(errno, "cannot rename %s", partial->partial);
+    int code = status ? 0 : move_directory(partial);
+    if (code)
+        status = leat__error_system(code, "cannot rename %s", partial->partial);
     pthread_mutex_unlock(&partial->names_lock);
     return status;
 }
