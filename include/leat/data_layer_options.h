@@ -232,12 +232,14 @@ typedef struct leat_data_layer_options {
                                readers' buffers at setup may take; prefetch
                                shrinks to fit the first sample. What batches of
                                larger ones take beyond that counts, too, until
-                               the layer is restored or destroyed, or, where not
-                               all may become as large, until their memory is
-                               filled with less than half as much; forward is
-                               LEAT_ELIMIT where it does not fit. Tops' own
-                               memory, of copies and of what the host reads of
-                               one that the device computed, is the blobs'.
+                               the layer is restored or destroyed, or another
+                               batch needs it: one that is ready or in use keeps
+                               twice what it needs at most, and one with dense
+                               tops beside ragged or padded ones may need it
+                               twice as it grows. Forward is LEAT_ELIMIT where
+                               they do not fit. Tops' own memory, of copies and
+                               of what the host reads of one that the device
+                               computed, is the blobs'.
                                Samples that a reader's thread has read ahead may
                                take as much again, up to 256 MiB, and so may
                                those that workers have at work, of which each

@@ -148,26 +148,35 @@ static void free_inherited(leat__slab *slab)
     leat__free(slab);
 }
 
-void leat__slab_unref(leat__slab *slab)
+void leat__slab_free_memory(leat__slab *slab)
 {
-    if (!slab || atomic_fetch_sub(&slab->references, 1) > 1)
-        return;
-    count_host(slab, -1);
-    leat__host_tally_unref(slab->tally);
-    if (is_inherited(slab)) {
-        free_inherited(slab);
-        return;
-    }
     leat_device *device = slab->device;
+    count_host(slab, -1);
     if (slab->device_memory && !device->ops->unified)
         device->ops->free(device, slab->device_memory, slab->bytes);
     if (slab->is_pageable)
         leat__free_pages(slab->host, slab->bytes);
-    else if (slab->allocator.alloc)
+    else if (slab->host && slab->allocator.alloc)
         leat__free_to(&slab->allocator, slab->host, slab->bytes, PAGE_BYTES);
     else if (slab->host)
         device->ops->host_free(device, slab->host, slab->bytes);
-    leat__free(slab);
+    slab->host = slab->device_memory = NULL;
+}
+
+void leat__slab_unref(leat__slab *slab)
+{
+    if (!slab || atomic_fetch_sub(&slab->references, 1) > 1)
+        return;
+    bool inherited = is_inherited(slab);
+    if (inherited)
+        count_host(slab, -1);
+    else
+        leat__slab_free_memory(slab);
+    leat__host_tally_unref(slab->tally);
+    if (inherited)
+        free_inherited(slab);
+    else
+        leat__free(slab);
 }
 
 static int make_pageable(leat__slab *slab)

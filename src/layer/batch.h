@@ -63,19 +63,42 @@ typedef enum leat__shape_state {
     LEAT__SHAPE_FAILED
 } leat__shape_state;
 
+/* What batches grew to, beside the slab that they share from the start. */
+typedef struct leat__batch_grown {
+    atomic_int_fast64_t bytes; /* of host sides; pageable ones left out */
+    atomic_int_fast64_t pageable;
+    atomic_int_fast64_t tops; /* that a device computes */
+} leat__batch_grown;
+
+enum { LEAT__SPARE_SLABS = 8 };
+
 /* The memory that the batches of a device may take, and take. */
 typedef struct leat__batch_budget {
-    const char *name;     /* the layer's, borrowed */
-    size_t limit;         /* bytes; 0: none */
-    size_t share;         /* bytes by which all batches may grow, each */
-    atomic_size_t in_use; /* bytes on host and device, those of all batches */
-    atomic_bool is_tight; /* one grew by more than its share: from then on all
-                             give back what they do not need */
+    const char *name; /* the layer's, borrowed */
+    size_t limit;     /* bytes; 0: none */
+    size_t share;     /* bytes that each may grow to if all do */
+    /* Has idle batches give back what they grew to, by leat__batch_trim; NULL:
+       there are none. */
+    void (*trim)(void *owner);
+    void *owner;
+    /* Held while memory is made and freed, so that who needs room waits for
+       what another gives back. */
+    pthread_mutex_t lock;
+    size_t in_use;  /* bytes on host and device, those of all batches */
+    size_t largest; /* and the most that one grew to */
+    leat__slab *spare[LEAT__SPARE_SLABS]; /* given back, for the next that grows
+                                           */
+    int spares;
+    /* Read by anybody: */
+    atomic_size_t variable;  /* bytes that variable tops of a batch take */
+    leat__batch_grown grown; /* now */
+    leat__batch_grown most;  /* so far */
+    atomic_int growths;
 } leat__batch_budget;
 
-/* The memory that a batch had before it grew. */
+/* The memory that a batch has from the start, while it has another. */
 typedef struct leat__batch_home {
-    leat__slab *slab; /* NULL: there is none to go back to */
+    leat__slab *slab; /* NULL: it has this one */
     size_t offset;
     size_t capacity;
 } leat__batch_home;
@@ -119,16 +142,18 @@ typedef struct leat__batch {
     int64_t held_up; /* nanoseconds for which the last upload delayed its shape
                       */
 
-    /* the memory; changed only by the thread that prepares the batch */
+    /* the memory; changed by the thread that prepares the batch, or, before
+       that, by one that needs room and took this from it: */
+    atomic_bool is_idle;
     leat__slab *slab; /* shared with lent blobs, and with other batches */
     size_t offset;
     size_t capacity;      /* bytes */
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
-    leat__batch_home home; /* of batches that grew under a limit, as is */
+    leat__batch_home home;
     leat__batch_home top_home;
-    leat__batch_budget *budget; /* borrowed; NULL: none */
+    leat__batch_budget *budget; /* borrowed */
     bool is_lazy;               /* nothing has populated the memory yet */
     bool is_transformed;  /* the last upload had a transform after its copy */
     bool is_awaited;      /* a consumer waited for `ready`, or its stream does:
@@ -153,12 +178,6 @@ typedef struct leat__batch {
     leat__batch_shape shape; /* read freely once known */
     leat__bad culprit;       /* sample `failed`, with the error line */
     leat__failure ending;    /* that sample, or one after it */
-
-    /* Memory that it grew to, outside the slab of all; read by anybody. */
-    atomic_int growths;
-    atomic_int_fast64_t own_bytes; /* pageable ones left out */
-    atomic_int_fast64_t own_pageable;
-    atomic_int_fast64_t own_tops;
 
     /* Of a batch with variable tops; NULL else: */
     leat__extent *extent;       /* of each top */
@@ -188,25 +207,46 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
 /* Gives it what variable tops need. Errors: LEAT_ENOMEM. */
 int leat__batch_make_variable(leat__batch *batch, int ntop);
 
-/* The bytes that it grew to. Any thread. */
-static inline int64_t leat__batch_own(const leat__batch *batch)
+/* From now on until it is prepared its memory may be given back. */
+static inline void leat__batch_set_idle(leat__batch *batch)
 {
-    return atomic_load(&batch->own_bytes) + atomic_load(&batch->own_pageable) +
-           atomic_load(&batch->own_tops);
+    atomic_store_explicit(&batch->is_idle, true, memory_order_release);
 }
 
+/* The thread that prepares the batch takes its memory, before it looks at it.
+ */
+void leat__batch_take_memory(leat__batch *batch);
+
 /*
- * Makes room for the shape, in slabs of its own if need be, and gives back one
- * of which it needs less than half, where the budget is tight. Errors:
- * LEAT_ELIMIT beyond the budget, LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
+ * Makes room for the shape, in slabs of its own if need be, and, where there is
+ * a limit, gives back one of which it needs less than half. Errors: LEAT_ELIMIT
+ * beyond the budget, LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
  */
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 
 /*
  * Likewise for `bytes`, of a batch with variable tops, and keeps the first
- * `kept` that are there. Memory grows by a quarter more, so that it settles.
+ * `kept` that are there. Memory grows by a quarter more, so that it settles,
+ * where all batches may.
  */
 int leat__batch_extend(leat__batch *batch, size_t bytes, size_t kept);
+
+/* Whether the batch was idle: its memory is the caller's now. For `trim`. */
+static inline bool leat__batch_take_idle(leat__batch *batch)
+{
+    return atomic_exchange(&batch->is_idle, false);
+}
+
+/* Gives back what such a batch grew to. For `trim`. Errors: LEAT_EDEVICE. */
+int leat__batch_trim(leat__batch *batch);
+
+/* Errors: LEAT_EIO. Finish takes a zeroed one too; no batch uses it. */
+int leat__batch_budget_init(leat__batch_budget *budget);
+void leat__batch_budget_finish(leat__batch_budget *budget);
+
+/* Counts `bytes` that one more batch brings into use; false: there is no room
+ * for it to grow as others did. Any thread. */
+bool leat__batch_budget_add(leat__batch_budget *budget, size_t bytes);
 
 /* The shape of top `i` of `n` samples, with all its axes. Returns ndim. */
 int leat__top_full_shape(const leat__top *top, int64_t n,

@@ -108,20 +108,49 @@ static int make_batches(leat__device_queue *queue,
     return status ? status : make_tops(queue, options);
 }
 
+/* Has idle batches give back what they grew to: those of a device once nothing
+ * reads their host sides. */
+static void trim(void *owner)
+{
+    leat__device_queue *queue = owner;
+    for (int i = 0; i < queue->n; i++) {
+        leat__batch *batch = &queue->batch[i];
+        if (!leat__batch_take_idle(batch))
+            continue;
+        int status = leat__device_copy_await_host(&queue->copy, &batch->upload);
+        if (!status)
+            status = leat__device_copy_await_pushes(&queue->copy, batch);
+        if (!status)
+            (void)leat__batch_trim(batch);
+    }
+}
+
+/* What a batch takes from the start on a device that computes in host memory,
+ * once it circulates: nothing populates it before. */
+static size_t first_bytes(const leat__device_queue *queue)
+{
+    return (size_t)queue->slab_bytes / (size_t)queue->n;
+}
+
 /* What they take from the start is part of it. */
 static void set_budget(leat__device_queue *queue,
                        const leat__device_queue_options *options)
 {
-    size_t sides = queue->device->ops->unified ? 1 : 2;
-    queue->budget.name = options->name;
-    queue->budget.limit = options->max_memory;
-    size_t bytes = (size_t)queue->slab_bytes * sides + (size_t)queue->top_bytes;
-    queue->budget.share = options->max_memory > bytes
-                              ? (options->max_memory - bytes) / (size_t)queue->n
-                              : 0;
-    atomic_store(&queue->budget.in_use, bytes);
+    leat__batch_budget *budget = &queue->budget;
+    bool unified = queue->device->ops->unified;
+    size_t bytes = (size_t)queue->slab_bytes * (unified ? 1 : 2) +
+                   (size_t)queue->top_bytes;
+    budget->name = options->name;
+    budget->limit = options->max_memory;
+    budget->share = options->max_memory > bytes
+                        ? (options->max_memory - bytes) / (size_t)queue->n
+                        : 0;
+    budget->in_use =
+        unified ? first_bytes(queue) * (size_t)options->circulating : bytes;
+    budget->trim = trim;
+    budget->owner = queue;
     for (int i = 0; i < queue->n; i++)
-        queue->batch[i].budget = &queue->budget;
+        queue->batch[i].budget = budget;
 }
 
 static int init_queue(leat__device_queue *queue, leat_device *device,
@@ -130,6 +159,11 @@ static int init_queue(leat__device_queue *queue, leat_device *device,
     int status = leat__mutex_init(&queue->lock);
     if (status)
         return status;
+    status = leat__batch_budget_init(&queue->budget);
+    if (status) {
+        pthread_mutex_destroy(&queue->lock);
+        return status;
+    }
     queue->device = device;
     queue->is_alone = is_alone;
     status = leat__queue_create(&queue->ready, options->batches);
@@ -155,6 +189,7 @@ static void finish_queue(leat__device_queue *queue)
     leat__device_copy_wait(&queue->copy, queue->batch, queue->n);
     for (int i = 0; i < queue->n; i++)
         leat__batch_finish(&queue->batch[i]);
+    leat__batch_budget_finish(&queue->budget);
     leat__host_tally_unref(queue->tally);
     leat__device_copy_finish(&queue->copy);
     leat__queue_destroy(queue->ready);
@@ -225,25 +260,12 @@ void leat__device_queues_finish(leat__device_queues *queues)
     leat__free(queues->finished);
 }
 
-/* The newest; of a tight budget that which grew most: it gives that back. */
-static int choose_host(const leat__device_queue *queue, int n)
-{
-    int best = n - 1;
-    if (!atomic_load_explicit(&queue->budget.is_tight, memory_order_relaxed))
-        return best;
-    for (int i = n - 2; i >= 0; i--)
-        if (leat__batch_own(queue->free[i]) >
-            leat__batch_own(queue->free[best]))
-            best = i;
-    return best;
-}
-
 /* Which of `n` free batches is taken. With a device's own memory the next one,
  * or that given back first: its upload waits for its consumers. */
 static int choose_free(const leat__device_queue *queue, int n)
 {
     if (queue->device->ops->unified)
-        return choose_host(queue, n);
+        return n - 1;
     for (int i = 0; i < n; i++)
         if (queue->free[i]->slot == queue->next_slot)
             return i;
@@ -282,6 +304,7 @@ static int push(leat__device_queue *queue, leat__batch *batch)
 void leat__device_queue_give(leat__device_queues *all,
                              leat__device_queue *queue, leat__batch *batch)
 {
+    leat__batch_set_idle(batch);
     int n = push(queue, batch);
     int threshold =
         leat__wake_threshold(atomic_load(&queue->circulating), queue->is_alone);
@@ -300,6 +323,9 @@ static void grow(leat__device_queue *queue)
 {
     int n = atomic_load(&queue->circulating);
     if (n == queue->n || !atomic_exchange(&queue->was_full, false))
+        return;
+    if (queue->device->ops->unified &&
+        !leat__batch_budget_add(&queue->budget, first_bytes(queue)))
         return;
     atomic_store(&queue->circulating, n + 1);
     (void)push(queue, &queue->batch[n]);

@@ -2,20 +2,18 @@
 #include "base/counter.h"
 #include "layer/device_queue.h"
 
-/* The memory of `batches` of them, and the extra memory of grown ones. */
+/* The memory of `batches` of them, and what they grew to. */
 static leat_memory_stats measure(const leat__device_queue *queue,
-                                 int64_t batches)
+                                 int64_t batches,
+                                 const leat__batch_grown *grown)
 {
     int64_t n = queue->n > 0 ? queue->n : 1;
     int64_t shared = queue->slab_bytes / n * batches;
-    int64_t tops = queue->top_bytes / n * batches;
-    int64_t pageable = queue->is_pageable ? shared : 0;
-    int64_t bytes = queue->is_pageable ? 0 : shared;
-    for (int i = 0; i < queue->n; i++) {
-        bytes += atomic_load(&queue->batch[i].own_bytes);
-        pageable += atomic_load(&queue->batch[i].own_pageable);
-        tops += atomic_load(&queue->batch[i].own_tops);
-    }
+    int64_t tops = queue->top_bytes / n * batches + atomic_load(&grown->tops);
+    int64_t pageable =
+        (queue->is_pageable ? shared : 0) + atomic_load(&grown->pageable);
+    int64_t bytes =
+        (queue->is_pageable ? 0 : shared) + atomic_load(&grown->bytes);
     if (queue->device->ops->unified)
         return (leat_memory_stats){.host = bytes};
     /* What blobs have the host read of tops that the device computed. */
@@ -35,12 +33,14 @@ void leat__device_queue_stats(const leat__device_queues *all,
     stats->device_node = ops->numa_node ? ops->numa_node(queue->device) : -1;
     stats->host_node = queue->host_node;
     stats->batches_in_use = atomic_load(&queue->circulating);
-    stats->grown_batches = 0;
-    for (int i = 0; i < queue->n; i++)
-        stats->grown_batches += atomic_load(&queue->batch[i].growths);
-    stats->memory = measure(queue, queue->n);
+    stats->grown_batches = atomic_load(&queue->budget.growths);
+    stats->memory = measure(queue, queue->n, &queue->budget.grown);
+    /* Those that are not in use come into it as far as there is room. */
+    int64_t limit = (int64_t)queue->budget.limit;
+    if (limit > 0 && stats->memory.host > limit)
+        stats->memory.host = limit;
     /* What went into circulation stays there. */
-    stats->peak = measure(queue, stats->batches_in_use);
+    stats->peak = measure(queue, stats->batches_in_use, &queue->budget.most);
     if (ops->unified)
         return;
     stats->stage[stats->nstages++] = (leat_stage_stats){

@@ -99,6 +99,7 @@ static bool prepare_batch(leat__worker *worker, leat__batch *batch,
 {
     leat__batch_shape shape;
     batch->held_up = 0;
+    leat__batch_take_memory(batch);
     if (chunk->failed == 0) {
         leat__batch_set_shape(batch, NULL, chunk->is_last);
         return false;

@@ -1,5 +1,6 @@
 /* Shapes laid out in a batch's memory, and what a batch records. */
 #include "base/thread.h"
+#include "data/blob.h"
 #include "layer/batch.h"
 #include "support/recording_device.h"
 #include "support/suite.h"
@@ -11,6 +12,7 @@ enum { SIZE = 4, BYTES = 4096 };
 
 static leat__slab *slab;
 static leat__batch batch;
+static leat__batch_budget budget; /* without a limit, unless a test sets one */
 
 static void set_up(void)
 {
@@ -20,12 +22,16 @@ static void set_up(void)
     ck_assert_int_eq(leat__slab_ensure_host(slab), LEAT_OK);
     ck_assert_int_eq(leat__batch_init(&batch, slab, 0, BYTES, SIZE, true),
                      LEAT_OK);
+    budget = (leat__batch_budget){.name = "train"};
+    ck_assert_int_eq(leat__batch_budget_init(&budget), LEAT_OK);
+    batch.budget = &budget;
     leat__batch_begin(&batch, 0);
 }
 
 static void tear_down(void)
 {
     leat__batch_finish(&batch);
+    leat__batch_budget_finish(&budget);
     leat__slab_unref(slab);
 }
 
@@ -210,86 +216,183 @@ START_TEST(a_key_that_does_not_last_is_copied)
 }
 END_TEST
 
+static int reserve(size_t bytes)
+{
+    const leat__batch_shape shape = {.bytes = bytes};
+    return leat__batch_reserve(&batch, &shape);
+}
+
+static int64_t grown_bytes(void)
+{
+    return atomic_load(&budget.grown.bytes);
+}
+
 /* Blobs may still be lent what it had. */
 START_TEST(a_batch_that_is_too_small_gets_memory_of_its_own)
 {
     leat__batch_shape shape = lay_out(image, label, false);
     ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
     ck_assert_ptr_eq(batch.slab, slab);
-    ck_assert_int_eq(atomic_load(&batch.growths), 0);
+    ck_assert_int_eq(atomic_load(&budget.growths), 0);
     memset(slab->host, 0x5a, BYTES);
-    shape.bytes = BYTES + 1;
-    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_int_eq(reserve(BYTES + 1), LEAT_OK);
     ck_assert_ptr_ne(batch.slab, slab);
     ck_assert_uint_eq(batch.capacity, BYTES + 1);
-    ck_assert_int_eq(atomic_load(&batch.growths), 1);
-    ck_assert_int_eq(atomic_load(&batch.own_bytes), BYTES + 1);
+    ck_assert_int_eq(atomic_load(&budget.growths), 1);
+    ck_assert_int_eq(grown_bytes(), BYTES + 1);
     ck_assert_int_eq(((unsigned char *)slab->host)[BYTES - 1], 0x5a);
+    /* And keeps it, as there is no limit. */
+    ck_assert_int_eq(reserve(1), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, BYTES + 1);
 }
 END_TEST
 
-/* What a batch grew to, of which it needs less than half. */
-START_TEST(a_batch_gives_back_what_it_grew_to_where_memory_is_short)
+START_TEST(a_batch_gives_back_what_it_grew_to_under_a_limit)
 {
-    leat__batch_budget budget = {
-        .name = "train",
-        .limit = 10 * BYTES,
-        .share = _i == 0 ? 4 * BYTES : 4 * BYTES - 1,
-    };
-    leat__batch_shape shape = {.bytes = 4 * BYTES};
-    batch.budget = &budget;
-    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
-    ck_assert_int_eq(atomic_load(&budget.is_tight), _i > 0);
-    shape.bytes = 2 * BYTES;
-    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    budget.limit = 10 * BYTES;
+    budget.share = 4 * BYTES;
+    ck_assert_int_eq(reserve(4 * BYTES), LEAT_OK);
+    ck_assert_int_eq(reserve(2 * BYTES), LEAT_OK);
     ck_assert_uint_eq(batch.capacity, 4 * BYTES);
-    ck_assert_uint_eq(atomic_load(&budget.in_use), 4 * BYTES);
+    ck_assert_uint_eq(budget.in_use, 4 * BYTES);
     memset(batch.slab->host, 0x5a, 100);
-    int status;
-    shape.bytes = BYTES;
-    if (_i < 2)
-        status = leat__batch_reserve(&batch, &shape);
+    if (_i == 0)
+        ck_assert_int_eq(reserve(BYTES), LEAT_OK);
     else
-        status = leat__batch_extend(&batch, BYTES, 100);
-    ck_assert_int_eq(status, LEAT_OK);
-    ck_assert_int_eq(atomic_load(&batch.growths), 1);
-    if (_i == 0) {
-        ck_assert_uint_eq(batch.capacity, 4 * BYTES);
-        return;
-    }
+        ck_assert_int_eq(leat__batch_extend(&batch, BYTES, 100), LEAT_OK);
     ck_assert_ptr_eq(batch.slab, slab);
     ck_assert_uint_eq(batch.capacity, BYTES);
-    ck_assert_int_eq(leat__batch_own(&batch), 0);
-    ck_assert_uint_eq(atomic_load(&budget.in_use), 0);
-    if (_i == 2)
+    if (_i > 0)
         ck_assert_int_eq(((unsigned char *)slab->host)[99], 0x5a);
-    /* It may grow again, and finds its way back. */
-    shape.bytes = 8 * BYTES;
-    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
-    shape.bytes = 2 * BYTES;
-    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
-    ck_assert_uint_eq(batch.capacity, 2 * BYTES);
-    ck_assert_uint_eq(atomic_load(&budget.in_use), 2 * BYTES);
-    ck_assert_int_eq(atomic_load(&batch.growths), 3);
-    ck_assert_int_eq(leat__batch_extend(&batch, 10, 0), LEAT_OK);
-    ck_assert_ptr_eq(batch.slab, slab);
+    /* It is there for the next one, and counts until there is no room. */
+    ck_assert_uint_eq(budget.in_use, 4 * BYTES);
+    ck_assert_int_eq(reserve(3 * BYTES), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 4 * BYTES);
+    ck_assert_int_eq(atomic_load(&budget.growths), 1);
+    ck_assert_int_eq(reserve(BYTES), LEAT_OK);
+    ck_assert_int_eq(reserve(8 * BYTES), LEAT_OK);
+    ck_assert_uint_eq(budget.in_use, 8 * BYTES);
+    ck_assert_int_eq(grown_bytes(), 8 * BYTES);
+    ck_assert_int_eq(atomic_load(&budget.most.bytes), 8 * BYTES);
+    ck_assert_int_eq(atomic_load(&budget.growths), 2);
+}
+END_TEST
+
+/* What it has to keep has no room in the memory that it had first. */
+START_TEST(a_batch_that_keeps_much_moves_to_less)
+{
+    budget.limit = 8 * BYTES;
+    ck_assert_int_eq(reserve(7 * BYTES), LEAT_OK);
+    memset(batch.slab->host, 0x5a, 2 * BYTES);
+    /* Without room for both it stays. */
+    ck_assert_int_eq(leat__batch_extend(&batch, 3 * BYTES, 2 * BYTES), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 7 * BYTES);
+    budget.limit = 10 * BYTES;
+    ck_assert_int_eq(leat__batch_extend(&batch, 3 * BYTES, 2 * BYTES), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 3 * BYTES);
+    ck_assert_int_eq(((unsigned char *)batch.slab->host)[2 * BYTES - 1], 0x5a);
+}
+END_TEST
+
+/* It leaves its own memory first. */
+START_TEST(a_batch_grows_to_all_that_there_is)
+{
+    budget.limit = 10 * BYTES;
+    for (size_t n = 2; n <= 10; n++)
+        ck_assert_int_eq(reserve(n * BYTES), LEAT_OK);
+    ck_assert_uint_eq(budget.in_use, 10 * BYTES);
+    ck_assert_int_eq(leat__batch_extend(&batch, 11 * BYTES, 10), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(),
+                                 "which take 0, and one of larger samples "
+                                 "needs 45056 more"));
+    ck_assert_int_eq(reserve(10 * BYTES), LEAT_OK);
+}
+END_TEST
+
+/* A quarter more is a reserve that all must have room for. */
+START_TEST(variable_tops_grow_by_more_where_all_may)
+{
+    static const size_t share[] = {5 * BYTES, 5 * BYTES - 1};
+    static const size_t expected[] = {5 * BYTES, 4 * BYTES};
+    budget.limit = 10 * BYTES;
+    budget.share = share[_i];
+    ck_assert_int_eq(leat__batch_extend(&batch, 4 * BYTES, 0), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, expected[_i]);
+}
+END_TEST
+
+/* Tops of fixed sizes are reserved before variable ones are measured. */
+START_TEST(what_variable_tops_took_last_is_reserved_for_them)
+{
+    budget.limit = 10 * BYTES;
+    ck_assert_int_eq(leat__batch_make_variable(&batch, 2), LEAT_OK);
+    ck_assert_int_eq(leat__batch_extend(&batch, 300, 100), LEAT_OK);
+    ck_assert_int_eq(reserve(6 * BYTES), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 6 * BYTES + 200);
+    ck_assert_int_eq(leat__batch_extend(&batch, 6 * BYTES + 200, 6 * BYTES),
+                     LEAT_OK);
+    ck_assert_int_eq(atomic_load(&budget.growths), 1);
+    /* If there is room. */
+    atomic_store(&budget.variable, 4 * BYTES);
+    ck_assert_int_eq(reserve(9 * BYTES), LEAT_OK);
+    ck_assert_uint_eq(batch.capacity, 9 * BYTES);
+}
+END_TEST
+
+static leat__batch other;
+
+static void trim_other(void *owner)
+{
+    ck_assert_ptr_eq(owner, &other);
+    ck_assert_int_eq(leat__batch_trim(&other), LEAT_OK);
+}
+
+START_TEST(a_free_batch_gives_back_what_another_needs)
+{
+    const leat__batch_shape large = {.bytes = 6 * BYTES};
+    leat_blob *blob;
+    static const int64_t shape[] = {6 * BYTES};
+    ck_assert_int_eq(leat__batch_init(&other, slab, 0, BYTES, SIZE, true),
+                     LEAT_OK);
+    other.budget = &budget;
+    budget.limit = 10 * BYTES;
+    budget.owner = &other;
+    ck_assert_int_eq(leat__batch_reserve(&other, &large), LEAT_OK);
+    ck_assert_int_eq(reserve(6 * BYTES), LEAT_ELIMIT);
+    /* A blob that it was lent to keeps no memory. */
+    ck_assert_int_eq(leat_blob_create(&blob, slab->device), LEAT_OK);
+    ck_assert_int_eq(leat__blob_lend(blob, LEAT_UINT8, 1, shape, other.slab, 0,
+                                     LEAT_HEAD_AT_CPU, NULL),
+                     LEAT_OK);
+    leat__slab *lent = other.slab;
+    leat__slab_recall(lent);
+    budget.trim = trim_other;
+    ck_assert_int_eq(reserve(6 * BYTES), LEAT_OK);
+    ck_assert_ptr_eq(other.slab, slab);
+    ck_assert_int_eq(grown_bytes(), 6 * BYTES);
+    ck_assert_ptr_null(lent->host);
+    ck_assert_ptr_null(leat_blob_cpu_data(blob));
+    leat_blob_destroy(blob);
+    leat__batch_finish(&other);
 }
 END_TEST
 
 START_TEST(so_it_does_the_top_that_a_device_computes)
 {
-    leat__batch_budget budget = {.name = "train", .limit = 10 * BYTES};
     leat__batch_shape shape = {.top_bytes = 4 * BYTES};
     leat__batch_set_top(&batch, slab, 0, BYTES);
-    batch.budget = &budget;
+    budget.limit = 10 * BYTES;
     ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
     ck_assert_ptr_ne(batch.top_slab, slab);
-    ck_assert_uint_eq(atomic_load(&budget.in_use), 4 * BYTES);
+    ck_assert_uint_eq(budget.in_use, 4 * BYTES);
+    shape.top_bytes = 9 * BYTES;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_uint_eq(budget.in_use, 9 * BYTES);
     shape.top_bytes = BYTES;
     ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
     ck_assert_ptr_eq(batch.top_slab, slab);
     ck_assert_uint_eq(batch.top_capacity, BYTES);
-    ck_assert_uint_eq(atomic_load(&budget.in_use), 0);
+    ck_assert_uint_eq(budget.in_use, 0);
 }
 END_TEST
 
@@ -299,7 +402,8 @@ START_TEST(a_growing_batch_waits_for_the_streams_that_use_its_memory)
     recording_device device;
     recording_device_init(&device);
     leat__slab there = {.device = &device.base};
-    leat__batch one = {.slab = &there,
+    leat__batch one = {.budget = &budget,
+                       .slab = &there,
                        .ready = 52,
                        .consumed = {61, 62},
                        .nconsumed = 2,
@@ -315,12 +419,15 @@ START_TEST(a_growing_batch_waits_for_the_streams_that_use_its_memory)
     ck_assert_str_eq(recording_device_look(&device),
                      "sync 52; sync 61; sync 62; ");
     /* What is given back is freed, too. */
-    leat__batch_budget budget = {.limit = 9 * BYTES, .is_tight = true};
-    one.budget = &budget;
+    one.home = (leat__batch_home){slab, 0, BYTES};
     one.capacity = 8 * BYTES;
-    one.own_bytes = 8 * BYTES;
+    budget.limit = 9 * BYTES;
     device.fail_at = 2;
     ck_assert_int_eq(leat__batch_extend(&one, BYTES, 0), LEAT_EDEVICE);
+    ck_assert_str_eq(recording_device_look(&device),
+                     "sync 52; sync 61; sync 62; ");
+    device.fail_at = 2;
+    ck_assert_int_eq(leat__batch_trim(&one), LEAT_EDEVICE);
     ck_assert_str_eq(recording_device_look(&device),
                      "sync 52; sync 61; sync 62; ");
 }
@@ -372,8 +479,13 @@ int main(void)
     tcase_add_test(tcase, nothing_of_the_contents_before_is_left);
     tcase_add_test(tcase, a_key_that_does_not_last_is_copied);
     tcase_add_test(tcase, a_batch_that_is_too_small_gets_memory_of_its_own);
-    tcase_add_loop_test(
-        tcase, a_batch_gives_back_what_it_grew_to_where_memory_is_short, 0, 3);
+    tcase_add_loop_test(tcase, a_batch_gives_back_what_it_grew_to_under_a_limit,
+                        0, 2);
+    tcase_add_test(tcase, a_batch_that_keeps_much_moves_to_less);
+    tcase_add_test(tcase, a_batch_grows_to_all_that_there_is);
+    tcase_add_loop_test(tcase, variable_tops_grow_by_more_where_all_may, 0, 2);
+    tcase_add_test(tcase, what_variable_tops_took_last_is_reserved_for_them);
+    tcase_add_test(tcase, a_free_batch_gives_back_what_another_needs);
     tcase_add_test(tcase, so_it_does_the_top_that_a_device_computes);
     tcase_add_test(tcase,
                    a_growing_batch_waits_for_the_streams_that_use_its_memory);

@@ -164,26 +164,65 @@ static void check_ready(leat__batch *const batch[], int n)
     }
 }
 
-/* Else the one that was given back first. */
-/* Else it would keep what others need, below newer ones. */
-START_TEST(the_one_that_grew_most_is_taken_first_where_memory_is_short)
+/* To whoever needs room. One that was taken does so until it is prepared. */
+START_TEST(free_batches_give_back_what_they_grew_to)
 {
-    const leat__batch_shape shapes[] = {{.bytes = 5000}, {.bytes = 9000}};
+    const leat__batch_shape large = {.bytes = 9000};
     leat__batch *batch[4];
-    queue->budget.limit = 1 << 20;
-    queue->budget.share = 9000 - (size_t)_i;
+    leat_stats stats = {.size = sizeof(stats)};
+    bool is_late = _i & 1, is_taken = _i & 2;
+    if (is_late)
+        make_late(BATCHES);
+    int sides = is_late ? 2 : 1, each = is_late ? 256 : 4096;
+    queue->budget.limit = queue->budget.in_use + 20000 * (size_t)sides;
     for (int i = 0; i < 4; i++)
         batch[i] = take();
-    ck_assert_int_eq(leat__batch_reserve(batch[0], &shapes[1]), LEAT_OK);
-    ck_assert_int_eq(leat__batch_reserve(batch[2], &shapes[0]), LEAT_OK);
-    for (int i = 0; i < 4; i++)
-        leat__device_queue_give(&queues, queue, batch[i]);
-    static const int order[][4] = {{3, 2, 1, 0}, {0, 2, 3, 1}};
-    for (int i = 0; i < 4; i++)
-        ck_assert_ptr_eq(take(), batch[order[_i][i]]);
+    ck_assert_int_eq(leat__batch_reserve(batch[0], &large), LEAT_OK);
+    ck_assert_int_eq(leat__batch_reserve(batch[1], &large), LEAT_OK);
+    ck_assert_int_eq(leat__batch_reserve(batch[2], &large), LEAT_ELIMIT);
+    leat__device_queue_give(&queues, queue, batch[0]);
+    while (is_taken && take() != batch[0])
+        continue;
+    ck_assert_int_eq(leat__batch_reserve(batch[2], &large), LEAT_OK);
+    ck_assert_uint_eq(batch[0]->capacity, each);
+    leat__device_queue_stats(&queues, queue, &stats);
+    ck_assert_int_eq(is_late ? stats.memory.pinned : stats.memory.host,
+                     BATCHES * each + 2 * 9000);
+    leat__batch_take_memory(batch[0]);
+    leat__device_queue_give(&queues, queue, batch[1]);
+    leat__batch_take_memory(batch[1]);
+    ck_assert_int_eq(leat__batch_reserve(batch[0], &large), LEAT_ELIMIT);
+    ck_assert_uint_eq(batch[1]->capacity, 9000);
 }
 END_TEST
 
+/* Of those that the prefetch brings into use there is one more where there is
+ * room for it. */
+START_TEST(a_batch_comes_into_use_where_it_has_room)
+{
+    const int n = 3;
+    make_again((leat__batch_shape){.bytes = 4096}, 1, 1, n);
+    queue->budget.limit = queue->budget.in_use + 4096;
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&queue->was_full, true);
+        leat__device_queue_press(&queues, queue);
+    }
+    ck_assert_int_eq(atomic_load(&queue->circulating), n + 1);
+    /* As large as the largest. */
+    const leat__batch_shape large = {.bytes = 9000};
+    queue->budget.limit += 4096 + 9000 + 8999;
+    ck_assert_int_eq(leat__batch_reserve(&queue->batch[0], &large), LEAT_OK);
+    atomic_store(&queue->was_full, true);
+    leat__device_queue_press(&queues, queue);
+    ck_assert_int_eq(atomic_load(&queue->circulating), n + 1);
+    queue->budget.limit++;
+    atomic_store(&queue->was_full, true);
+    leat__device_queue_press(&queues, queue);
+    ck_assert_int_eq(atomic_load(&queue->circulating), n + 2);
+}
+END_TEST
+
+/* Else the one that was given back first. */
 START_TEST(the_next_in_memory_is_taken_first)
 {
     make_late(BATCHES);
@@ -472,9 +511,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 2 * SECONDS);
     tcase_add_test(tcase, the_newest_is_taken_first);
-    tcase_add_loop_test(
-        tcase, the_one_that_grew_most_is_taken_first_where_memory_is_short, 0,
-        2);
+    tcase_add_loop_test(tcase, free_batches_give_back_what_they_grew_to, 0, 4);
+    tcase_add_test(tcase, a_batch_comes_into_use_where_it_has_room);
     tcase_add_test(tcase, the_next_in_memory_is_taken_first);
     tcase_add_loop_test(tcase, what_is_finished_together_is_uploaded_together,
                         0, 5);
