@@ -62,12 +62,21 @@ for type in ext2 ext3; do
     umount full
 done
 
-# Copied on write, so that blocks that are there are of no use.
+# Copied on write, so that blocks that are there are of no use, but for those of a
+# lock file that leat makes.
 if image 112M mkfs.btrfs -q --mixed; then
+    rm -f full/db/lock.mdb
     reads 'btrfs with room'
     sync -f full
     fill
-    reads 'a full btrfs' "$full"
+    reads 'a full btrfs'
+    rm full/ballast
+    cat full/db/lock.mdb >full/lock
+    mv full/lock full/db/lock.mdb
+    reads 'btrfs with the lock file of others'
+    sync -f full
+    fill
+    reads 'a full btrfs with the lock file of others' "$full"
     # Full while it is read: the slot is freed at the end, if there is room.
     rm full/ballast
     mkfifo held

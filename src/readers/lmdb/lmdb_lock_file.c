@@ -12,9 +12,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -135,6 +139,19 @@ static void give_to_owner(int fd, int data)
         return; /* not for this process to give */
 }
 
+/* btrfs would copy its blocks at stores, for which a full one has no room.
+ * Where it cannot be, each store is made ready for. */
+static void write_in_place(int fd)
+{
+    struct statfs system;
+    int flags;
+    if (fstatfs(fd, &system) || system.f_type != BTRFS_SUPER_MAGIC ||
+        ioctl(fd, FS_IOC_GETFLAGS, &flags))
+        return;
+    flags |= FS_NOCOW_FL;
+    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+
 /* 0, or the system's error. A forked child has the file only if it finds its
  * descriptor here. */
 static int open_file(leat__lmdb_lock_file *lock, int data)
@@ -144,8 +161,10 @@ static int open_file(leat__lmdb_lock_file *lock, int data)
     lock->fd = open_or_create(lock->path, &is_new);
     int code = lock->fd < 0 ? errno : 0;
     leat__fork_release();
-    if (!code && is_new)
+    if (!code && is_new) {
+        write_in_place(lock->fd);
         give_to_owner(lock->fd, data);
+    }
     return code;
 }
 

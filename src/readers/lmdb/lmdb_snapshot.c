@@ -339,7 +339,7 @@ static int check_exposed(const leat__lmdb_snapshot *snapshot)
     return leat_error(LEAT_EIO,
                       "%s: a writer changed it while it was read without its "
                       "lock file; open it again, with the right to write to "
-                      "the lock file",
+                      "the lock file and room for it",
                       snapshot->map.name);
 }
 
