@@ -280,6 +280,27 @@ START_TEST(a_relative_path_outlives_a_change_of_directory)
 }
 END_TEST
 
+/* A removed one, which the path still names. */
+START_TEST(a_directory_in_which_nothing_can_be_made_is_refused_at_open)
+{
+    leat_reader *reader = NULL;
+    char gone[sizeof(cache_root) + 8], before[sizeof(cache_path)];
+    memcpy(before, cache_path, sizeof(before));
+    snprintf(gone, sizeof(gone), "%s/gone", cache_root);
+    ck_assert_int_eq(mkdir(gone, 0777), 0);
+    ck_assert_int_eq(chdir(gone), 0);
+    ck_assert_int_eq(rmdir(gone), 0);
+    snprintf(cache_path, sizeof(cache_path), "kept");
+    int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    ck_assert_int_eq(chdir("/"), 0);
+    memcpy(cache_path, before, sizeof(before));
+    ck_assert_int_eq(status, LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), "cannot make the directory "
+                                        "kept.partial: No such file or "
+                                        "directory");
+}
+END_TEST
+
 /* Into which all may put, and nobody may look. */
 START_TEST(it_is_made_in_a_directory_that_cannot_be_read)
 {
@@ -369,6 +390,8 @@ int main(void)
                    it_has_the_access_of_the_empty_directory_that_it_replaces);
     tcase_add_test(tcase, one_that_cannot_be_begun_leaves_nothing);
     tcase_add_test(tcase, a_writer_follows_no_link_and_waits_at_no_pipe);
+    tcase_add_test(tcase,
+                   a_directory_in_which_nothing_can_be_made_is_refused_at_open);
     tcase_add_test(tcase, it_is_made_in_a_directory_that_cannot_be_read);
     tcase_add_test(tcase, a_relative_path_outlives_a_change_of_directory);
     return suite_run(suite);

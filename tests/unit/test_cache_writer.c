@@ -268,6 +268,7 @@ int __real_openat(int at, const char *name, int flags, ...);
 int __wrap_openat(int at, const char *name, int flags, ...);
 
 static const char *completed; /* moved to PATH as a writer begins; NULL: none */
+static bool is_never_there;   /* PATH.partial, whoever makes it */
 
 int __wrap_openat(int at, const char *name, int flags, ...)
 {
@@ -280,6 +281,11 @@ int __wrap_openat(int at, const char *name, int flags, ...)
     if (completed && strcmp(name, "kept.partial") == 0) {
         ck_assert_int_eq(rename(completed, cache_path), 0);
         completed = NULL;
+    }
+    if (is_never_there && strcmp(name, "kept.partial") == 0 && fd >= 0) {
+        close(fd);
+        fd = -1;
+        code = ENOENT;
     }
     errno = code;
     return fd;
@@ -690,6 +696,20 @@ START_TEST(nothing_is_made_in_a_cache_that_is_completed_meanwhile)
 }
 END_TEST
 
+START_TEST(a_directory_that_is_gone_each_time_is_refused)
+{
+    leat_reader *reader = NULL;
+    is_never_there = true;
+    int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    is_never_there = false;
+    ck_assert_int_eq(status, LEAT_EIO);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "neither be opened nor made"));
+    ck_assert(!cache_is_there(".partial"));
+    cache_make(CACHE_SAMPLES);
+}
+END_TEST
+
 /* Which was killed before it found the first one's. */
 START_TEST(what_a_second_writer_leaves_gives_way_to_the_cache)
 {
@@ -791,6 +811,7 @@ int main(void)
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase,
                    nothing_is_made_in_a_cache_that_is_completed_meanwhile);
+    tcase_add_test(tcase, a_directory_that_is_gone_each_time_is_refused);
     tcase_add_test(tcase, what_a_second_writer_leaves_gives_way_to_the_cache);
     tcase_add_test(tcase, a_file_that_takes_the_place_of_one_of_its_own_stays);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);

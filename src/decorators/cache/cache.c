@@ -18,6 +18,9 @@
 /* Kept where neither an argument nor the caller sets a limit. */
 #define BUDGET ((int64_t)1 << 30)
 
+/* Attempts fail by what other writers do meanwhile, but not all of them. */
+enum { MAX_ATTEMPTS = 1000 };
+
 static void cache_close(leat_reader *reader)
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
@@ -133,14 +136,20 @@ static int open_directory(leat__cache_reader *cache, const leat_open *open)
     int status = identify(cache, open);
     if (status)
         return status;
-    do {
+    status = LEAT_AGAIN;
+    for (int i = 0; i < MAX_ATTEMPTS && status == LEAT_AGAIN; i++) {
         status = leat__cache_directory_open(
             &directory, cache->path, &cache->identity, cache->max_memory);
-        if (status != LEAT_AGAIN)
-            break;
-        status = leat__cache_writer_create(&cache->writer, cache->path,
-                                           &cache->identity, cache->max_memory);
-    } while (status == LEAT_AGAIN);
+        if (status == LEAT_AGAIN)
+            status =
+                leat__cache_writer_create(&cache->writer, cache->path,
+                                          &cache->identity, cache->max_memory);
+    }
+    if (status == LEAT_AGAIN)
+        status = leat_error(LEAT_EIO,
+                            "%s: in %d attempts the cache could neither be "
+                            "opened nor made; name another directory",
+                            cache->path, MAX_ATTEMPTS);
     atomic_store(&cache->directory, directory);
     atomic_store(&cache->is_writing, cache->writer != NULL);
     return status;

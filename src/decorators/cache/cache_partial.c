@@ -196,7 +196,8 @@ static int make_directory(leat__cache_partial *partial)
     }
     partial->is_made = !code;
     /* Another writer has made it, or removed it inside. */
-    if (code == EEXIST || code == ENOTEMPTY || code == ENOENT)
+    if (code == EEXIST || code == ENOTEMPTY ||
+        (code == ENOENT && replaced >= 0))
         return LEAT_AGAIN;
     return code ? cannot_make(partial, code) : LEAT_OK;
 }
