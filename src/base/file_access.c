@@ -215,6 +215,17 @@ void leat__file_share_directory(int fd, int like)
         share(fd, like);
 }
 
+void leat__file_share(int fd, int at)
+{
+    struct stat above, own;
+    if (fstat(at, &above) || fstat(fd, &own) ||
+        (above.st_mode & (S_ISVTX | 070)) != 070 ||
+        fgetxattr(fd, LIST, NULL, 0) >= 0)
+        return;
+    if (own.st_gid == above.st_gid || !fchown(fd, (uid_t)-1, above.st_gid))
+        (void)fchmod(fd, (own.st_mode & 0777) | 060);
+}
+
 static int open_directory(int at, const char *name)
 {
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -52,4 +52,9 @@ int leat__file_make_directory(int like, const char *staged, int at,
  */
 void leat__file_share_directory(int fd, int like);
 
+/* Lets those read and write an open file whom the group of the directory that
+ * it was made in, open as `at`, lets write there, whatever the umask. Where the
+ * file has an access control list, that says who may. */
+void leat__file_share(int fd, int at);
+
 #endif

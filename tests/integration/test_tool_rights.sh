@@ -133,7 +133,9 @@ grep -q 'left.new/leat-part' err || fail "$(cat err)"
 umask 022
 mkdir -m 777 group
 chgrp 4321 group && chmod 2775 group
-in_group=(--regid=4321 --clear-groups sh -c 'umask 002 && cd group && exec "$@"' -)
+export mask=002
+# shellcheck disable=SC2016
+in_group=(--regid=4321 --clear-groups sh -c 'umask $mask && cd group && exec "$@"' -)
 one=(setpriv --reuid=1001 "${in_group[@]}")
 two=(setpriv --reuid=1002 "${in_group[@]}")
 seq 300000 >group/lines
@@ -176,14 +178,15 @@ for access in 2775 2770; do
     [ "$(echo group/cache*/*)" = "group/cache/data group/cache/index" ] ||
         fail "a cache beside another's: $(cat err; find group)"
 done
-# So can they where all others may not look, by the group or a list.
+# So can they where all others may not look, by the group, whatever their umask, or a list.
 mkfifo group/unread
 exec 3<>group/unread
-for kind in 2770 listed; do
-    [ -n "$lists" ] || [ $kind = 2770 ] || continue
+for kind in listed 002 022 077; do
+    [ -n "$lists" ] || [ $kind != listed ] || continue
+    [ $kind = listed ] || mask=$kind
     "${one[@]}" mkdir cache.$kind db.$kind
     chmod 2770 group/*.$kind
-    [ $kind = 2770 ] || { lists share group/cache.$kind && lists share group/db.$kind; }
+    [ $kind != listed ] || { lists share group/cache.$kind && lists share group/db.$kind; }
     "${two[@]}" "$leat" synth digits --count 9 db.$kind --force >out 2>err || fail "$(cat err)"
     chmod 660 group/db.$kind/data.mdb
     for option in '' --restart; do
@@ -209,6 +212,7 @@ for kind in 2770 listed; do
     [ "$(echo group/cache.$kind*/*)" = "group/cache.$kind/data group/cache.$kind/index" ] ||
         fail "a cache beside another's in $kind: $(cat err; find group)"
 done
+mask=002
 exec 3>&-
 # The group is inherited by those, too, who are no members of it.
 for kind in cache db; do

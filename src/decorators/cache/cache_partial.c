@@ -252,8 +252,13 @@ static void unmake_directory(const leat__cache_partial *partial)
 static int open_lock(leat__cache_partial *partial)
 {
     struct stat found;
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     int code = open_at(&partial->lock_fd, partial->fd, partial->lock,
-                       O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+                       flags | O_CREAT | O_EXCL);
+    if (!code)
+        leat__file_share(partial->lock_fd, partial->fd);
+    else if (code == EEXIST)
+        code = open_at(&partial->lock_fd, partial->fd, partial->lock, flags);
     if (code == ENOENT)
         return LEAT_AGAIN;
     if (code && code != ELOOP && code != ENXIO)

@@ -27,6 +27,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_access.h"
 #include "base/file_place.h"
 #include "base/memory.h"
 #include "tools/database/replaced_lock.h"
@@ -120,8 +121,11 @@ static int write_journal(const struct staging *staging, size_t kept,
     const int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
     /* Waits for another program's lease, and for no reader of a pipe. */
     int fd = leat__file_open_at(staging->fd, "journal", flags);
-    if (fd < 0 && errno == ENOENT)
+    if (fd < 0 && errno == ENOENT) {
         fd = openat(staging->fd, "journal", flags | O_CREAT | O_EXCL, 0666);
+        if (fd >= 0)
+            leat__file_share(fd, staging->fd);
+    }
     if (fd < 0)
         return directory_error(staging);
     /* As of a short write. */
