@@ -195,16 +195,18 @@ static bool is_in_group(gid_t group)
 
 /*
  * Lets others into a private directory whom the group and the list of `like`
- * let write there. A sticky one keeps them from each other's files; a process
- * that is not in the group would lose the setgid bit. Where that cannot be it
- * stays private.
+ * let write there; it gets that group. A sticky one keeps them from each
+ * other's files; a process that is not in the group would lose the setgid bit.
+ * Where that cannot be it stays private.
  */
 static void share(int fd, int like)
 {
     struct stat wanted, own;
-    bool is_for_group = !fstat(like, &wanted) && !fstat(fd, &own) &&
-                        (wanted.st_mode & (S_ISVTX | 070)) == 070 &&
-                        own.st_gid == wanted.st_gid && is_in_group(own.st_gid);
+    bool is_for_group =
+        !fstat(like, &wanted) && !fstat(fd, &own) &&
+        (wanted.st_mode & (S_ISVTX | 070)) == 070 &&
+        is_in_group(wanted.st_gid) &&
+        (own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid));
     if (is_for_group && !copy_list(fd, LIST, (source){.fd = like}))
         (void)fchmod(fd, (own.st_mode & 07000) | 0770);
 }

@@ -135,9 +135,9 @@ mkdir -m 777 group
 chgrp 4321 group && chmod 2775 group
 export mask=002
 # shellcheck disable=SC2016
-in_group=(--regid=4321 --clear-groups sh -c 'umask $mask && cd group && exec "$@"' -)
-one=(setpriv --reuid=1001 "${in_group[@]}")
-two=(setpriv --reuid=1002 "${in_group[@]}")
+inside=(sh -c 'umask $mask && cd group && exec "$@"' -)
+one=(setpriv --reuid=1001 --regid=4321 --clear-groups "${inside[@]}")
+two=(setpriv --reuid=1002 --regid=4321 --clear-groups "${inside[@]}")
 seq 300000 >group/lines
 "${two[@]}" "$leat" synth digits --count 9 db >out || fail 'cannot synth'
 # What a run has left that was stopped; at a file size limit.
@@ -178,17 +178,26 @@ for access in 2775 2770; do
     [ "$(echo group/cache*/*)" = "group/cache/data group/cache/index" ] ||
         fail "a cache beside another's: $(cat err; find group)"
 done
-# So can they where all others may not look, by the group, whatever their umask, or a list.
+# So can they where all others may not look, by the group, whatever their umask
+# and first group, or a list.
 mkfifo group/unread
 exec 3<>group/unread
-for kind in listed 002 022 077; do
+for kind in listed 002 022 077 supplementary; do
     [ -n "$lists" ] || [ $kind != listed ] || continue
-    [ $kind = listed ] || mask=$kind
+    case $kind in
+        0*) mask=$kind ;;
+        supplementary)
+            one=(setpriv --reuid=1001 --regid=1001 --groups=4321 "${inside[@]}")
+            two=(setpriv --reuid=1002 --regid=1002 --groups=4321 "${inside[@]}")
+            ;;
+    esac
     "${one[@]}" mkdir cache.$kind db.$kind
     chmod 2770 group/*.$kind
+    [ $kind != supplementary ] || chmod g-s group/*.$kind
     [ $kind != listed ] || { lists share group/cache.$kind && lists share group/db.$kind; }
     "${two[@]}" "$leat" synth digits --count 9 db.$kind --force >out 2>err || fail "$(cat err)"
     chmod 660 group/db.$kind/data.mdb
+    chgrp 4321 group/db.$kind/data.mdb
     for option in '' --restart; do
         leave db.$kind
         [ "$(stat -c '%g %a' group/db.$kind.leat-part/database/data.mdb)" = '4321 660' ] ||
@@ -212,7 +221,6 @@ for kind in listed 002 022 077; do
     [ "$(echo group/cache.$kind*/*)" = "group/cache.$kind/data group/cache.$kind/index" ] ||
         fail "a cache beside another's in $kind: $(cat err; find group)"
 done
-mask=002
 exec 3>&-
 # The group is inherited by those, too, who are no members of it.
 for kind in cache db; do
