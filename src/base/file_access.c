@@ -277,7 +277,9 @@ int leat__file_make_directory(int like, const char *staged, int at,
     struct stat found;
     if (fstat(like, &found))
         return errno;
-    mode_t mode = is_for_all((source){.fd = like}, &found) ? 0777 : PRIVATE;
+    mode_t mode = PRIVATE;
+    if (is_for_all((source){.fd = like}, &found))
+        mode |= found.st_mode & 0777;
     int code = make_inside(like, staged, at, name, mode);
     return code == EACCES || code == EXDEV ? make_beside(like, at, name, mode)
                                            : code;

@@ -37,9 +37,9 @@ int leat__file_begin_access(int fd, const char *replaced);
  * have in the directory `like`, which is open to be read. It is made as
  * `staged` in that and moved; where this process may not, or the move is one to
  * another project ID, it gets the group, as far as may be, and the list. Others
- * may read it where all may read `like`, and write to it as of
- * leat__file_share_directory. 0, or errno; a process that is killed may leave
- * `staged`.
+ * may do no more with it than with `like`; they may read it where all may read
+ * that, and write to it as of leat__file_share_directory. 0, or errno; a
+ * process that is killed may leave `staged`.
  */
 int leat__file_make_directory(int like, const char *staged, int at,
                               const char *name);

@@ -99,7 +99,8 @@ END_TEST
 
 START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
 {
-    static const mode_t modes[] = {0700, 0750, 02770, 0500, 0755};
+    static const mode_t modes[] = {0700, 0750, 02770, 0500, 0755, 0775};
+    mode_t mask = umask(0);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         struct stat before, found;
         char partial[128], command[160];
@@ -120,6 +121,7 @@ START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
         snprintf(command, sizeof(command), "rm -r %s", cache_path);
         ck_assert_int_eq(system(command), 0);
     }
+    umask(mask);
 }
 END_TEST
 

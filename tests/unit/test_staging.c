@@ -488,12 +488,12 @@ START_TEST(what_replaces_a_private_database_is_private_while_it_is_made)
 {
     static const struct {
         mode_t of_target, of_data, of_others;
-    } cases[] = {{0755, 0600, 0},    {0755, 0640, 0},   {0755, 0604, 0},
-                 {0700, 0644, 0},    {0750, 0644, 0},   {0711, 0644, 0},
-                 {0744, 0644, 0},    {0755, 0644, 055}, {0777, 0444, 055},
-                 {02770, 0600, 0},   {02770, 0640, 0},  {03770, 0660, 0},
-                 {02770, 0664, 070}, {02775, 0660, 070}};
-    mode_t mask = umask(022);
+    } cases[] = {{0755, 0600, 0},   {0755, 0640, 0},    {0755, 0604, 0},
+                 {0700, 0644, 0},   {0750, 0644, 0},    {0711, 0644, 0},
+                 {0744, 0644, 0},   {0755, 0644, 055},  {0777, 0444, 075},
+                 {0775, 0644, 075}, {02770, 0600, 0},   {02770, 0640, 0},
+                 {03770, 0660, 0},  {02770, 0664, 070}, {02775, 0660, 070}};
+    mode_t mask = umask(002);
     make_database(path, "old");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct staging_options options = options_of(1);
@@ -503,6 +503,8 @@ START_TEST(what_replaces_a_private_database_is_private_while_it_is_made)
         struct staging staging = open_staging(&options);
         ck_assert_int_eq(stat(beside(".leat-part"), &found), 0);
         ck_assert_uint_eq(found.st_mode & 077, cases[i].of_others);
+        ck_assert_int_eq(stat(beside(".leat-part/database"), &found), 0);
+        ck_assert_uint_eq(found.st_mode & 077 & ~cases[i].of_target, 0);
         staging_close(&staging, 0);
     }
     umask(mask);

@@ -12,8 +12,10 @@
 
 mode_t staged_access_directory(const char *target, const char *data)
 {
-    return leat__file_is_for_all(target) && leat__file_is_for_all(data) ? 0777
-                                                                        : 0700;
+    struct stat found;
+    if (!leat__file_is_for_all(target) || !leat__file_is_for_all(data))
+        return 0700;
+    return stat(target, &found) ? 0777 : 0700 | (found.st_mode & 0777);
 }
 
 void staged_access_share(int fd, const char *target, const char *data)

@@ -9,7 +9,7 @@
 
 /* The permissions of the directory in which a file is made that replaces
  * `data` of the database `target`: this user's alone, unless all could read
- * that. */
+ * that, and for others no more than `target`. */
 mode_t staged_access_directory(const char *target, const char *data);
 
 /* Lets those into that directory, where it is this user's alone, who may write
