@@ -141,6 +141,9 @@ static int keep_access(int fd, source replaced, bool is_written)
     }
     if (code || !is_group)
         mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
+    /* Among whom the old group is by then. */
+    if (!is_group)
+        mode &= ~07u | (old.st_mode >> 3 & 07);
     /* A list has permissions, too. */
     if (keep_mode(fd, all, mode))
         return -1;

@@ -269,14 +269,16 @@ START_TEST(a_superuser_keeps_owner_and_group)
 }
 END_TEST
 
-/* A group that the process is not in: its own may do no more than all. */
+/* A group that the process is not in: its own may do no more than all, and all
+   no more than that group, which is among them by then. */
 START_TEST(another_group_may_do_no_more_than_all)
 {
     static const struct {
         gid_t group;
         mode_t before, after;
-    } cases[] = {{4321, 0660, 0600}, {4321, 0664, 0644}, {4321, 0646, 0646},
-                 {4321, 0600, 0600}, {77, 0660, 0660},   {55, 0640, 0640}};
+    } cases[] = {{4321, 0660, 0600}, {4321, 0664, 0644}, {4321, 0646, 0644},
+                 {4321, 0604, 0600}, {4321, 0600, 0600}, {77, 0660, 0660},
+                 {77, 0604, 0604},   {55, 0640, 0640}};
     gid_t groups[] = {77};
     if (geteuid() != 0) {
         fprintf(stderr, "skipped: needs a superuser\n");
