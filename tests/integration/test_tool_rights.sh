@@ -36,8 +36,11 @@ if [ -z "${TSAN_OPTIONS-}" ]; then
     "${nobody[@]}" bash -c 'ulimit -u 1; exec env --default-signal "$@"' bash \
         "$leat" import pipeline text:alone/lines alone/db >out 2>err &
     pid=$!
-    # The handlers are there, or none is to come.
-    caught() { grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$pid/status 2>/dev/null; }
+    # The tool's handlers are there, not the shell's, or none is to come.
+    caught() {
+        [ /proc/$pid/exe -ef "$leat" ] &&
+            grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$pid/status 2>/dev/null
+    }
     SECONDS=0
     until caught || ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge 20 ]; do sleep 0.01; done
     kill -TERM $pid
