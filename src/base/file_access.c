@@ -17,6 +17,10 @@
 
 enum { PRIVATE = 0700 };
 
+/* The system shows each group that a user namespace does not know as this one,
+ * unless it is set to another. */
+enum { UNKNOWN_GROUP = 65534 };
+
 static bool has_no_list(int code)
 {
     return code == ENODATA || code == ENOTSUP;
@@ -186,6 +190,8 @@ static int inherit(int fd, int like)
 
 static bool is_in_group(gid_t group)
 {
+    if (group == UNKNOWN_GROUP)
+        return false;
     bool found = group == getegid();
     int n = getgroups(0, NULL);
     gid_t *groups = n > 0 ? leat__alloc((size_t)n * sizeof(*groups)) : NULL;

@@ -224,6 +224,21 @@ for kind in listed 002 022 077 supplementary; do
     [ "$(echo group/cache.$kind*/*)" = "group/cache.$kind/data group/cache.$kind/index" ] ||
         fail "a cache beside another's in $kind: $(cat err; find group)"
 done
+# A group that the user name space does not know is not told from the maker's own.
+mapless=(setpriv --reuid=1001 --regid=1001 --clear-groups sh -c 'cd open && exec unshare -U "$@"' -)
+mkdir open && chmod 777 open
+if "${mapless[@]}" true 2>/dev/null; then
+    mkdir open/hidden && chown 1001:4321 open/hidden && chmod 770 open/hidden
+    "${mapless[@]}" "$leat" cat 'text:../group/lines | cache:dir=hidden' >&3 2>err &
+    pid=$!
+    SECONDS=0
+    until [ -e open/hidden.partial/data ] || [ $SECONDS -ge 60 ]; do sleep 0.01; done
+    [ "$(stat -c %a open/hidden.partial)" = 700 ] || fail "$(stat open/hidden.partial)"
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+else
+    echo 'left out: user name spaces without names'
+fi
 exec 3>&-
 # The group is inherited by those, too, who are no members of it.
 for kind in cache db; do
