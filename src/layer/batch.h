@@ -70,7 +70,7 @@ typedef struct leat__batch_grown {
     atomic_int_fast64_t tops; /* that a device computes */
 } leat__batch_grown;
 
-enum { LEAT__SPARE_SLABS = 8 };
+enum { LEAT__SPARE_SLABS = 32 };
 
 /* The memory that the batches of a device may take, and take. */
 typedef struct leat__batch_budget {
@@ -84,6 +84,9 @@ typedef struct leat__batch_budget {
     /* Held while memory is made and freed, so that who needs room waits for
        what another gives back. */
     pthread_mutex_t lock;
+    pthread_cond_t prepared; /* a batch is */
+    int preparing;           /* threads that prepare one, which may give back */
+    int waiting;             /* and of these, those that wait for others */
     size_t in_use;  /* bytes on host and device, those of all batches */
     size_t largest; /* and the most that one grew to */
     leat__slab *spare[LEAT__SPARE_SLABS]; /* given back, for the next that grows
@@ -145,7 +148,8 @@ typedef struct leat__batch {
     /* the memory; changed by the thread that prepares the batch, or, before
        that, by one that needs room and took this from it: */
     atomic_bool is_idle;
-    leat__slab *slab; /* shared with lent blobs, and with other batches */
+    bool is_preparing; /* that thread does */
+    leat__slab *slab;  /* shared with lent blobs, and with other batches */
     size_t offset;
     size_t capacity;      /* bytes */
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
@@ -213,9 +217,16 @@ static inline void leat__batch_set_idle(leat__batch *batch)
     atomic_store_explicit(&batch->is_idle, true, memory_order_release);
 }
 
-/* The thread that prepares the batch takes its memory, before it looks at it.
+/*
+ * The thread that prepares the batch takes its memory, before it looks at it.
+ * Until the end others wait for what it may give back.
  */
-void leat__batch_take_memory(leat__batch *batch);
+void leat__batch_begin_prepare(leat__batch *batch);
+void leat__batch_end_prepare(leat__batch *batch);
+
+/* Gives back what a batch grew to under a limit, of which it needs nothing: it
+ * failed. */
+void leat__batch_give_back(leat__batch *batch);
 
 /*
  * Makes room for the shape, in slabs of its own if need be, and, where there is

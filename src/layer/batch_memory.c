@@ -18,7 +18,13 @@
 
 int leat__batch_budget_init(leat__batch_budget *budget)
 {
-    return leat__mutex_init(&budget->lock);
+    int status = leat__mutex_init(&budget->lock);
+    if (status)
+        return status;
+    status = leat__cond_init(&budget->prepared);
+    if (status)
+        pthread_mutex_destroy(&budget->lock);
+    return status;
 }
 
 static atomic_int_fast64_t *kind_of(leat__batch_grown *grown,
@@ -73,6 +79,7 @@ void leat__batch_budget_finish(leat__batch_budget *budget)
 {
     while (budget->spares > 0)
         free_spare(budget);
+    pthread_cond_destroy(&budget->prepared);
     pthread_mutex_destroy(&budget->lock);
 }
 
@@ -114,13 +121,31 @@ static bool free_spares(leat__batch_budget *budget, size_t bytes)
     return has_room(budget, bytes);
 }
 
-static bool make_room(leat__batch_budget *budget, size_t bytes)
+static bool find_room(leat__batch_budget *budget, size_t bytes)
 {
     if (free_spares(budget, bytes))
         return true;
     if (budget->trim)
         budget->trim(budget->owner);
     return free_spares(budget, bytes);
+}
+
+/*
+ * Waits for threads that prepare batches, which hold what those had grown to:
+ * one that all others wait for finds out that there is no room.
+ */
+static bool make_room(const leat__batch *batch, size_t bytes)
+{
+    leat__batch_budget *budget = batch->budget;
+    const int own = batch->is_preparing;
+    bool is_found = find_room(budget, bytes);
+    while (!is_found && budget->preparing - budget->waiting > own) {
+        budget->waiting += own;
+        pthread_cond_wait(&budget->prepared, &budget->lock);
+        budget->waiting -= own;
+        is_found = find_room(budget, bytes);
+    }
+    return is_found;
 }
 
 bool leat__batch_budget_add(leat__batch_budget *budget, size_t bytes)
@@ -174,7 +199,7 @@ static int make_host(const leat__batch *batch, size_t bytes, size_t wanted,
     size_t all = wanted * sides(batch);
     if (budget->limit == 0 || (all <= budget->share && has_room(budget, all)))
         bytes = wanted;
-    if (!make_room(budget, bytes * sides(batch)))
+    if (!make_room(batch, bytes * sides(batch)))
         return too_large(budget, bytes * sides(batch));
     leat__slab *slab;
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
@@ -254,7 +279,7 @@ static void go_home_top(leat__batch *batch)
 static int make_top(leat__batch *batch, size_t bytes)
 {
     leat__slab *slab;
-    if (!make_room(batch->budget, bytes))
+    if (!make_room(batch, bytes))
         return too_large(batch->budget, bytes);
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
     if (status)
@@ -290,10 +315,15 @@ static bool is_spare(const leat__batch *batch, const leat__batch_home *home,
     return home->slab && batch->budget->limit > 0 && bytes < capacity / 2;
 }
 
-/* Variable tops will need what they took of late, if there is room for it. */
+/* Variable tops will need what they took of late, if there is room for it. They
+ * come later: until then others may have what the batch had grown to. */
 static int reserve_host(leat__batch *batch, size_t bytes)
 {
     size_t all = bytes;
+    if (batch->home.slab)
+        go_home(batch, 0);
+    if (bytes <= batch->capacity)
+        return LEAT_OK;
     if (batch->extent)
         all += atomic_load(&batch->budget->variable);
     int status = resize_host(batch, all, all, 0);
@@ -302,21 +332,43 @@ static int reserve_host(leat__batch *batch, size_t bytes)
                : status;
 }
 
-void leat__batch_take_memory(leat__batch *batch)
+void leat__batch_begin_prepare(leat__batch *batch)
 {
-    if (batch->budget->limit == 0 || leat__batch_take_idle(batch))
+    leat__batch_budget *budget = batch->budget;
+    if (budget->limit == 0)
         return;
-    /* Whoever took it works under the lock. */
+    pthread_mutex_lock(&budget->lock);
+    atomic_store(&batch->is_idle, false);
+    batch->is_preparing = true;
+    budget->preparing++;
+    pthread_mutex_unlock(&budget->lock);
+}
+
+void leat__batch_end_prepare(leat__batch *batch)
+{
+    leat__batch_budget *budget = batch->budget;
+    if (budget->limit == 0)
+        return;
+    pthread_mutex_lock(&budget->lock);
+    batch->is_preparing = false;
+    budget->preparing--;
+    pthread_cond_broadcast(&budget->prepared);
+    pthread_mutex_unlock(&budget->lock);
+}
+
+void leat__batch_give_back(leat__batch *batch)
+{
+    if (batch->budget->limit == 0)
+        return;
     pthread_mutex_lock(&batch->budget->lock);
+    (void)leat__batch_trim(batch);
     pthread_mutex_unlock(&batch->budget->lock);
 }
 
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
 {
-    /* What variable tops need is not known yet. */
     bool is_host = shape->bytes > batch->capacity ||
-                   (!batch->extent && is_spare(batch, &batch->home,
-                                               batch->capacity, shape->bytes));
+                   is_spare(batch, &batch->home, batch->capacity, shape->bytes);
     bool is_top = shape->top_bytes > batch->top_capacity ||
                   is_spare(batch, &batch->top_home, batch->top_capacity,
                            shape->top_bytes);

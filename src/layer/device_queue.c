@@ -125,8 +125,8 @@ static void trim(void *owner)
     }
 }
 
-/* What a batch takes from the start on a device that computes in host memory,
- * once it circulates: nothing populates it before. */
+/* What a batch takes from the start. In leat's own memory of a device that
+ * computes there it does once it circulates: nothing populates it before. */
 static size_t first_bytes(const leat__device_queue *queue)
 {
     return (size_t)queue->slab_bytes / (size_t)queue->n;
@@ -145,8 +145,10 @@ static void set_budget(leat__device_queue *queue,
     budget->share = options->max_memory > bytes
                         ? (options->max_memory - bytes) / (size_t)queue->n
                         : 0;
-    budget->in_use =
-        unified ? first_bytes(queue) * (size_t)options->circulating : bytes;
+    queue->is_lazy = unified && !options->host_slabs;
+    budget->in_use = queue->is_lazy
+                         ? first_bytes(queue) * (size_t)options->circulating
+                         : bytes;
     budget->trim = trim;
     budget->owner = queue;
     for (int i = 0; i < queue->n; i++)
@@ -324,7 +326,7 @@ static void grow(leat__device_queue *queue)
     int n = atomic_load(&queue->circulating);
     if (n == queue->n || !atomic_exchange(&queue->was_full, false))
         return;
-    if (queue->device->ops->unified &&
+    if (queue->is_lazy &&
         !leat__batch_budget_add(&queue->budget, first_bytes(queue)))
         return;
     atomic_store(&queue->circulating, n + 1);

@@ -47,6 +47,7 @@ typedef struct leat__device_queue {
     int64_t top_bytes;       /* of tops that the device computes */
     leat__host_tally *tally; /* of their host sides; NULL: there are none */
     bool is_pageable;        /* the slab's host side is not pinned */
+    bool is_lazy;            /* it takes memory as batches come into use */
     int host_node;           /* of NUMA, where it begins; -1: not known */
     int next_slot;           /* after that of the batch taken last */
     bool is_inline;          /* a free batch wakes no worker; the caller's */

@@ -37,7 +37,7 @@ void leat__device_queue_stats(const leat__device_queues *all,
     stats->memory = measure(queue, queue->n, &queue->budget.grown);
     /* Those that are not in use come into it as far as there is room. */
     int64_t limit = (int64_t)queue->budget.limit;
-    if (limit > 0 && stats->memory.host > limit)
+    if (queue->is_lazy && limit > 0 && stats->memory.host > limit)
         stats->memory.host = limit;
     /* What went into circulation stays there. */
     stats->peak = measure(queue, stats->batches_in_use, &queue->budget.most);

@@ -197,9 +197,10 @@ static int count_batches(const leat_data_layer_group *group,
                           "prefetch takes two batches of %zu%s%s",
                           values->name, values->max_memory, each,
                           group->n > 1 ? " for each device" : "", readers);
-    /* Both sides of all are taken at once: half is for larger samples. */
+    /* What is taken at once leaves half for larger samples. */
     if (values->prefetch == LEAT_PREFETCH_AUTO && values->max_memory > 0 &&
-        has_memory(group) && out->all > 2 * out->circulating)
+        (has_memory(group) || values->host_allocator) &&
+        out->all > 2 * out->circulating)
         out->all /= 2;
     if (values->prefetch != LEAT_PREFETCH_AUTO && out->all <= values->prefetch)
         leat__log(

@@ -82,9 +82,10 @@ enum { AFTER = 3 };
  * device's reads of the batches before.
  */
 static bool is_read_soon(const leat__prefetcher *prefetcher,
-                         const leat__device_queue *queue,
-                         const leat__batch *batch)
+                         const leat__device_queue *queue)
 {
+    /* What it grew to may be given back at this time. */
+    int64_t bytes = queue->slab_bytes / queue->n;
     const leat__device_queues *all = &prefetcher->queues;
     unsigned filling =
         (unsigned)prefetcher->next_number -
@@ -92,7 +93,7 @@ static bool is_read_soon(const leat__prefetcher *prefetcher,
     int before = atomic_load(&queue->circulating) -
                  atomic_load_explicit(&queue->nfree, memory_order_relaxed) -
                  (int)filling / all->n - AFTER;
-    return (before > 0 ? before + 1 : 1) * (int64_t)batch->capacity <
+    return (before > 0 ? before + 1 : 1) * bytes <
            prefetcher->options.workers * CORE_CACHE;
 }
 
@@ -109,7 +110,7 @@ static int open_batch(leat__prefetcher *prefetcher, claimed *out)
         return status;
     leat__batch *batch = prefetcher->open;
     leat__batch_begin(batch, prefetcher->next_number++);
-    batch->is_streamed = is_read_soon(prefetcher, out->queue, batch);
+    batch->is_streamed = is_read_soon(prefetcher, out->queue);
     return LEAT_OK;
 }
 

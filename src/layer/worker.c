@@ -93,28 +93,38 @@ static int await_upload(leat__worker *worker, leat__batch *batch)
     return status;
 }
 
+/* Whether there is a shape; else *status is why, or the first sample failed. */
+static bool prepare_memory(leat__worker *worker, leat__batch *batch,
+                           leat__chunk *chunk, leat__batch_shape *shape,
+                           int *status)
+{
+    *status = LEAT_OK;
+    if (!batch->slab->device->ops->unified)
+        *status = await_upload(worker, batch);
+    if (*status || chunk->failed == 0)
+        return false;
+    *status = find_shape(worker, batch, chunk, shape);
+    if (!*status)
+        *status = leat__batch_reserve(batch, shape);
+    return !*status;
+}
+
 /* The first sample decides the shape. Whether there is one. */
 static bool prepare_batch(leat__worker *worker, leat__batch *batch,
                           leat__chunk *chunk)
 {
     leat__batch_shape shape;
+    int status;
     batch->held_up = 0;
-    leat__batch_take_memory(batch);
-    if (chunk->failed == 0) {
-        leat__batch_set_shape(batch, NULL, chunk->is_last);
-        return false;
-    }
-    int status = LEAT_OK;
-    if (!batch->slab->device->ops->unified)
-        status = await_upload(worker, batch);
-    if (!status)
-        status = find_shape(worker, batch, chunk, &shape);
-    if (!status)
-        status = leat__batch_reserve(batch, &shape);
-    if (status)
+    leat__batch_begin_prepare(batch);
+    bool has_shape = prepare_memory(worker, batch, chunk, &shape, &status);
+    if (status && chunk->failed != 0)
         fail_batch(batch, chunk, 0, status);
-    leat__batch_set_shape(batch, status ? NULL : &shape, chunk->is_last);
-    return !status;
+    if (!has_shape)
+        leat__batch_give_back(batch);
+    leat__batch_end_prepare(batch);
+    leat__batch_set_shape(batch, has_shape ? &shape : NULL, chunk->is_last);
+    return has_shape;
 }
 
 /*

@@ -188,9 +188,10 @@ START_TEST(free_batches_give_back_what_they_grew_to)
     leat__device_queue_stats(&queues, queue, &stats);
     ck_assert_int_eq(is_late ? stats.memory.pinned : stats.memory.host,
                      BATCHES * each + 2 * 9000);
-    leat__batch_take_memory(batch[0]);
+    leat__batch_begin_prepare(batch[0]);
     leat__device_queue_give(&queues, queue, batch[1]);
-    leat__batch_take_memory(batch[1]);
+    leat__batch_begin_prepare(batch[1]);
+    leat__batch_end_prepare(batch[1]);
     ck_assert_int_eq(leat__batch_reserve(batch[0], &large), LEAT_ELIMIT);
     ck_assert_uint_eq(batch[1]->capacity, 9000);
 }

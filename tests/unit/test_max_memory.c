@@ -203,6 +203,37 @@ static int settled_next(void *pass, leat_sample *sample)
     return leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
 }
 
+static bool fails(int number)
+{
+    return (uint32_t)number * 2654435761u >> 16 & 1;
+}
+
+/* Every seventh is GIANT, and half of them are bad. */
+static int failing_next(void *pass, leat_sample *sample)
+{
+    static const unsigned char bytes[GIANT];
+    (void)pass;
+    int number = script.next++;
+    int64_t size = number % 7 < 6 ? usual : GIANT;
+    sample->stable = 1;
+    int status = leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
+    return status || !fails(number) ? status : LEAT_EDATA;
+}
+
+enum { ROWS = 50 };
+
+/* Those of each fifth batch of ROWS are long. */
+static int long_batch_next(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    int64_t size = script.next++ / ROWS % 5 < 4 ? usual : GIANT / ROWS;
+    unsigned char *bytes = leat_sample_take(sample, (size_t)size);
+    if (!bytes)
+        return LEAT_ENOMEM;
+    memset(bytes, 7, (size_t)size);
+    return leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
+}
+
 /* From half of a GIANT to all of it, after the first one. */
 static int varied_next(void *pass, leat_sample *sample)
 {
@@ -215,7 +246,9 @@ static int varied_next(void *pass, leat_sample *sample)
     return leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
 }
 
-/* A layer of batches of one record, each as long as that. */
+static int rows_of_batch = 1;
+
+/* A layer of batches of so many records, each as long as that. */
 static leat_pipeline *open_rows(int (*next)(void *, leat_sample *),
                                 leat_top_form form)
 {
@@ -232,7 +265,7 @@ static leat_pipeline *open_rows(int (*next)(void *, leat_sample *),
     top = (leat_top){.size = sizeof(top), .name = "row", .form = form};
     options.top = &top;
     options.ntop = 1;
-    options.batch_size = 1;
+    options.batch_size = rows_of_batch;
     ck_assert_int_eq(leat_pipeline_callback(&rows, &callbacks, NULL), LEAT_OK);
     ck_assert_msg(!leat_data_layer_create(&layer, rows, &options), "%s",
                   leat_last_error());
@@ -322,6 +355,42 @@ START_TEST(batches_that_fit_go_on_for_ever)
     int64_t most = run(500, &status, &done);
     ck_assert_msg(!status, "batch %d: %s", done, leat_last_error());
     ck_assert_int_le(most, (int64_t)options.max_memory);
+    leat_pipeline_unref(rows);
+}
+END_TEST
+
+START_TEST(failed_batches_keep_nothing_from_others)
+{
+    static const leat_top_form form[] = {LEAT_TOP_DENSE, LEAT_TOP_PAD,
+                                         LEAT_TOP_RAGGED};
+    late_device_register();
+    usual = 100;
+    options.prefetch = 4;
+    options.device = _i < 3 ? NULL : "late:0";
+    options.max_memory = (GIANT * 3 / 2 + (1 << 16)) * (_i < 3 ? 1 : 2);
+    leat_pipeline *rows = open_rows(failing_next, form[_i % 3]);
+    for (int i = 0; i < 1000; i++) {
+        int status = leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
+        ck_assert_msg(status == (fails(i) ? LEAT_EDATA : LEAT_OK),
+                      "batch %d: %s", i, leat_last_error());
+    }
+    leat_pipeline_unref(rows);
+}
+END_TEST
+
+/* Other threads prepare the batches before and after a large one. */
+START_TEST(a_large_batch_waits_for_what_others_give_back)
+{
+    int status, done;
+    usual = 40;
+    options.prefetch = 2;
+    options.workers = 4;
+    rows_of_batch = ROWS;
+    options.max_memory = GIANT * 7 / 5 + (1 << 16);
+    leat_pipeline *rows =
+        open_rows(long_batch_next, _i % 2 ? LEAT_TOP_RAGGED : LEAT_TOP_PAD);
+    run(3000, &status, &done);
+    ck_assert_msg(!status, "batch %d: %s", done, leat_last_error());
     leat_pipeline_unref(rows);
 }
 END_TEST
@@ -482,6 +551,22 @@ static void count_free(void *user, void *memory, size_t bytes, size_t alignment)
 
 static const leat_allocator counting = {sizeof(counting), count_alloc,
                                         count_free, NULL};
+
+/* An allocator's memory is taken when it is asked for. */
+START_TEST(an_automatic_prefetch_of_an_allocators_memory_counts)
+{
+    int status, done;
+    usual = 120000;
+    options.prefetch = LEAT_PREFETCH_AUTO;
+    options.host_allocator = &counting;
+    options.max_memory = 8 * GIANT;
+    leat_pipeline *rows = open_rows(giant_next, LEAT_TOP_RAGGED);
+    run(200, &status, &done);
+    ck_assert_msg(!status, "batch %d: %s", done, leat_last_error());
+    ck_assert_int_le(atomic_load(&most_given), 12 * GIANT);
+    leat_pipeline_unref(rows);
+}
+END_TEST
 
 /* A group is refused before its samples take many times the limit. */
 START_TEST(groups_that_do_not_fit_are_not_read_first)
@@ -1133,6 +1218,10 @@ int main(void)
     tcase_add_loop_test(tcase, rare_large_batches_go_on_for_ever, 0, 12);
     tcase_add_loop_test(tcase, batches_that_are_alike_grow_once, 0, 2);
     tcase_add_loop_test(tcase, batches_that_fit_go_on_for_ever, 0, 18);
+    tcase_add_loop_test(tcase, failed_batches_keep_nothing_from_others, 0, 6);
+    tcase_add_loop_test(tcase, a_large_batch_waits_for_what_others_give_back, 0,
+                        8);
+    tcase_add_test(tcase, an_automatic_prefetch_of_an_allocators_memory_counts);
     tcase_add_loop_test(tcase, a_reader_refuses_a_size_that_is_too_large_for_it,
                         0, 7);
     tcase_add_loop_test(tcase, groups_count_with_all_that_they_hold, 0, 6);
