@@ -4,7 +4,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/database/database.h"
-#include "tools/delivery/single_pass.h"
+#include "tools/delivery/pipeline_paths.h"
 #include "tools/import/importer.h"
 
 #include <leat/datum.h>
@@ -233,15 +233,18 @@ static void find_fields(struct pipeline_import *import)
 }
 
 /* The text, and the readers' own description of the data as they are now. */
-static void add_arguments(struct pipeline_import *import)
+static void add_arguments(struct pipeline_import *import, const char *target)
 {
     struct importer *importer = &import->importer;
     leat_token token;
     const char *name = leat_pipeline_text(import->pipeline);
     leat_token_init(&token);
     output_require(importer_add(importer, "pipeline %s", name));
-    if (single_pass_reads(import->pipeline))
+    if (pipeline_paths_pipe(import->pipeline))
         output_require(importer_add_once(importer, name));
+    bool is_in_place = pipeline_paths_database(import->pipeline, target);
+    if (is_in_place)
+        output_require(importer_add(importer, "reads what it replaces"));
     int status = leat_reader_identify(import->reader, &token);
     /* Some of the data are told from others, though not from what they were. */
     if (status == LEAT_EUNSUPPORTED) {
@@ -255,6 +258,7 @@ static void add_arguments(struct pipeline_import *import)
     leat_token_finish(&token);
     if (status != LEAT_EUNSUPPORTED)
         output_require(status);
+    importer->is_in_place = is_in_place && !status;
 }
 
 static void cancel_reader(void *reader)
@@ -268,14 +272,15 @@ static void close_reader(void *reader)
     leat_reader_close(reader);
 }
 
-static void open_pipeline(struct pipeline_import *import, const char *text)
+static void open_pipeline(struct pipeline_import *import, const char *text,
+                          const char *target)
 {
     output_require(database_pipeline(&import->pipeline, text));
     output_require(leat_pipeline_open(import->pipeline, &import->reader));
     interrupt_watch(cancel_reader, import->reader);
     cleanup_add(close_reader, import->reader);
     find_fields(import);
-    add_arguments(import);
+    add_arguments(import, target);
     if (leat_reader_count(import->reader, &import->importer.count))
         import->importer.count = -1;
     if (leat_reader_is_endless(import->reader))
@@ -303,7 +308,7 @@ int command_import_pipeline(int argc, char **argv)
     leat_sample_init(&import.sample);
     interrupt_catch_opening();
     importer_check(&import.importer, path[1]);
-    open_pipeline(&import, path[0]);
+    open_pipeline(&import, path[0], path[1]);
     interrupt_catch();
     int status = importer_run(&import.importer, path[1]);
     leat_sample_finish(&import.sample);

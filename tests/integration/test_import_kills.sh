@@ -183,5 +183,50 @@ for flag in '' --force; do
     [ $complete -gt 0 ] || complain "never killed with the target in place"
     echo "$mode kill: $call calls, $complete of them with the target in place"
 done
+
+# An import in place has replaced its own source, and yet its rerun is the same import:
+# the records are passed by once, wherever it was killed. Of another source that was
+# written since, the rerun is another one.
+ln -s out link
+cp -r base source
+apply() {
+    env LD_PRELOAD="$trap" "$@" "$leat" import pipeline "lmdb:$from|skip:1" out --force --json \
+        >json 2>log
+}
+plain=
+for from in out link source; do
+    mode="pipeline $from" call=1 complete=0 how=never
+    rm -rf out*
+    cp -r base out
+    apply $none || complain "cannot import"
+    wanted=$(digest out)
+    [ "$wanted" != "$(digest base)" ] || complain "nothing was passed by"
+    while :; do
+        how=kill:$call
+        rm -rf out*
+        cp -r base out
+        apply SYSCALL_TRAP="$how" 2>/dev/null
+        status=$?
+        [ $status -eq 137 ] || break
+        [ $call -gt 400 ] && complain "no end" && break
+        total=$((total + 1))
+        call=$((call + 1))
+        if [ "$(digest out)" = "$wanted" ]; then
+            [ -e out.leat-part/journal ] || continue # all was said
+            complete=$((complete + 1))
+            added=0
+            [ $from != source ] || { touch source/data.mdb && added=3; }
+        else
+            added='[0-3]' # an unfinished one is resumed
+        fi
+        apply $none || complain "the same command failed"
+        [ "$(digest out)" = "$wanted" ] || complain "other records"
+        grep -q "\"records\": 3, \"added\": $added," json || complain "$(cat json)"
+    done
+    [ "$status" -eq 0 ] || complain "status $status"
+    [ $complete -gt 0 ] || complain "never killed with the target in place"
+    echo "$mode kill: $call calls, $complete of them with the target in place"
+done
+
 echo "$total kills and failing calls on $(stat -f -c %T .) in $TMPDIR"
 exit $failed

@@ -160,6 +160,22 @@ static bool is_same(const struct staging *staging, const char *journal)
            !strncmp(rest, COMPLETE, strnlen(rest, strlen(COMPLETE)));
 }
 
+/* The same of a published database's journal. An import in place has replaced
+   its own source, so that the line of the source's data is another one now. */
+static bool is_same_published(const struct staging *staging,
+                              const char *journal)
+{
+    if (!staging->in_place || !staging->journal)
+        return is_same(staging, journal);
+    const char *last =
+        memrchr(staging->journal, '\n', strlen(staging->journal) - 1);
+    size_t length = (size_t)(last + 1 - staging->journal);
+    const char *rest = journal + length;
+    return !strncmp(journal, staging->journal, length) &&
+           !strncmp(rest + strcspn(rest, "\n"), "\n" COMPLETE,
+                    strlen("\n" COMPLETE));
+}
+
 /* Names the first line in which the two differ. */
 static int refuse_other(const struct staging *staging, const char *found)
 {
@@ -254,7 +270,7 @@ static int find_state(struct staging *staging, const char *journal,
     if (*staged || !read_result(journal, &result, saved)) {
         staging->state = *staged ? STAGING_RESUMED : STAGING_FRESH;
     } else if (!restart && !strcmp(target, saved) &&
-               is_same(staging, journal)) {
+               is_same_published(staging, journal)) {
         staging->state = STAGING_COMPLETE;
         staging->result = result;
         staging->published = true;
@@ -323,8 +339,10 @@ static int begin(struct staging *staging, bool restart)
 static int name_paths(struct staging *staging,
                       const struct staging_options *options)
 {
-    *staging =
-        (struct staging){.fd = -1, .result = -1, .replace = options->replace};
+    *staging = (struct staging){.fd = -1,
+                                .result = -1,
+                                .in_place = options->in_place,
+                                .replace = options->replace};
     if (!options->target[0])
         return leat_error(LEAT_EINVAL,
                           "the database to be made needs a path; this is ''");

@@ -15,6 +15,8 @@
 struct staging_options {
     const char *target;
     const char *arguments; /* lines that decide the records; NULL: no journal */
+    bool in_place;         /* the target is read: the last of these lines is of
+                              its data, which are others once it is replaced */
     bool replace;          /* a database at the target gives way */
     bool restart;          /* so does an unfinished one, of any arguments; and a
                               complete one is made again */
@@ -37,6 +39,7 @@ struct staging {
     int64_t result; /* saved by a complete run; below 0: none */
 
     char *journal; /* its text without the last line; NULL: no journal */
+    bool in_place;
     bool replace;
     int fd;          /* of the directory; holds the lock; -1: none */
     bool owned;      /* this run made its contents */

@@ -5,7 +5,7 @@
 #include "tools/cli/output.h"
 #include "tools/delivery/image_reader.h"
 #include "tools/delivery/layer_source.h"
-#include "tools/delivery/single_pass.h"
+#include "tools/delivery/pipeline_paths.h"
 
 #include <leat/ext/reader.h>
 
@@ -407,7 +407,7 @@ static leat_dtype open_layer(struct show *show)
 {
     struct layer_source layer = {0}, *plain = &show->plain;
     output_require(layer_source_create(&layer, &show->layer));
-    if (!single_pass_reads(leat_data_layer_pipeline(layer.layer)))
+    if (!pipeline_paths_pipe(leat_data_layer_pipeline(layer.layer)))
         output_require(layer_source_setup(&layer));
     create_plain_layer(show, plain, layer.layer);
     leat_dtype top_type = leat_data_layer_get_options(layer.layer)->top_type;

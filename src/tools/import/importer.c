@@ -287,6 +287,7 @@ int importer_run(struct importer *importer, const char *path)
     struct run run = {.source = importer};
     const struct staging_options target = {.target = path,
                                            .arguments = importer->arguments,
+                                           .in_place = importer->is_in_place,
                                            .replace = importer->force,
                                            .restart = importer->restart};
     double started = leat__clock_seconds();

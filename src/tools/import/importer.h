@@ -55,8 +55,10 @@ struct importer {
     bool force; /* options that all imports have */
     bool restart;
     bool json;
-    bool is_once;    /* an input, such as a pipe, is never the same twice */
-    char *arguments; /* lines that decide the records: importer_add */
+    bool is_once;     /* an input, such as a pipe, is never the same twice */
+    bool is_in_place; /* the target is an input, and the last line of the
+                         arguments tells of its data */
+    char *arguments;  /* lines that decide the records: importer_add */
 };
 
 /* option_parse, with the options that all imports have. */

@@ -1,4 +1,4 @@
-#include "tools/delivery/single_pass.h"
+#include "tools/delivery/pipeline_paths.h"
 
 #include <glob.h>
 #include <limits.h>
@@ -13,10 +13,17 @@
 #define BEGINS ":" ENDS
 #define BLANKS " \t\n\r"
 
+/* What is looked for among the paths. */
+struct search {
+    bool (*is_found)(const struct search *search, const char *path);
+    struct stat file; /* of is_database: the data of the LMDB */
+};
+
 /* Standard input, a pipe or a device. One that is no name of a file is not
    there. */
-static bool is_pipe(const char *path)
+static bool is_pipe(const struct search *search, const char *path)
 {
+    (void)search;
     struct stat found;
     if (!strcmp(path, "-"))
         return true;
@@ -24,32 +31,48 @@ static bool is_pipe(const char *path)
            !S_ISDIR(found.st_mode);
 }
 
+static bool is_file(const struct search *search, const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && found.st_dev == search->file.st_dev &&
+           found.st_ino == search->file.st_ino;
+}
+
+/* The file itself, or a directory with it as an LMDB's data. */
+static bool is_database(const struct search *search, const char *path)
+{
+    char data[PATH_MAX];
+    int length = snprintf(data, sizeof(data), "%s/data.mdb", path);
+    return is_file(search, path) ||
+           (length < (int)sizeof(data) && is_file(search, data));
+}
+
 /* A path, or a pattern. */
-static bool passes(const char *path)
+static bool finds(const struct search *search, const char *path)
 {
     glob_t match = {0};
-    bool found = is_pipe(path);
+    bool found = search->is_found(search, path);
     if (strpbrk(path, "*?[") && !glob(path, GLOB_NOESCAPE, NULL, &match))
         for (size_t i = 0; i < match.gl_pathc && !found; i++)
-            found = is_pipe(match.gl_pathv[i]);
+            found = search->is_found(search, match.gl_pathv[i]);
     globfree(&match);
     return found;
 }
 
 /* A list, with a path on each line; one that is longer than the buffer is none.
  */
-static bool lists_pass(const char *path)
+static bool finds_listed(const struct search *search, const char *path)
 {
     char line[PATH_MAX + 2];
     bool found = false, begins = true;
-    FILE *list = is_pipe(path) ? NULL : fopen(path, "re");
+    FILE *list = is_pipe(NULL, path) ? NULL : fopen(path, "re");
     while (list && !found && fgets(line, sizeof(line), list)) {
         bool begins_next = strchr(line, '\n') != NULL;
         size_t size = strcspn(line, "\n");
         line[size] = 0;
         if (size > 0 && line[size - 1] == '\r')
             line[size - 1] = 0;
-        found = begins && is_pipe(line);
+        found = begins && search->is_found(search, line);
         begins = begins_next;
     }
     if (list)
@@ -74,14 +97,15 @@ static void read_value(char out[PATH_MAX], const char *text)
 }
 
 /* The values in the text of a source, also in a pipeline that is one. */
-static bool names_pass(const char *text)
+static bool search_text(const struct search *search, const char *text)
 {
     char value[PATH_MAX];
     for (char before = '|'; before; text += before != 0) {
         read_value(value, text);
         /* As a named value - is a separator. */
         bool is_path = before != '=' || strcmp(value, "-") != 0;
-        if (value[0] == '@' ? lists_pass(value + 1) : is_path && passes(value))
+        if (value[0] == '@' ? finds_listed(search, value + 1)
+                            : is_path && finds(search, value))
             return true;
         while (*text && !strchr(BEGINS, *text))
             text += 1 + (text[0] == '\\' && text[1]);
@@ -90,7 +114,17 @@ static bool names_pass(const char *text)
     return false;
 }
 
-bool single_pass_reads(const leat_pipeline *pipeline)
+bool pipeline_paths_pipe(const leat_pipeline *pipeline)
 {
-    return names_pass(leat_pipeline_text(pipeline));
+    const struct search search = {.is_found = is_pipe};
+    return search_text(&search, leat_pipeline_text(pipeline));
+}
+
+bool pipeline_paths_database(const leat_pipeline *pipeline, const char *path)
+{
+    char data[PATH_MAX];
+    struct search search = {.is_found = is_database};
+    int length = snprintf(data, sizeof(data), "%s/data.mdb", path);
+    return length < (int)sizeof(data) && stat(data, &search.file) == 0 &&
+           search_text(&search, leat_pipeline_text(pipeline));
 }
