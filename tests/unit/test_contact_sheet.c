@@ -1,10 +1,16 @@
-/* What is too long for a contact sheet is cut with an ellipsis. */
+/* What is too long for a contact sheet is cut with an ellipsis, and a signal
+   ends its encoding. */
 #include "support/suite.h"
+#include "tools/cli/interrupt.h"
 #include "tools/delivery/contact_sheet.h"
 #include "tools/image/image_writer.h"
 
 #include <check.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* A sheet's pixels with a title; its letters are twice as large as small. */
 static void draw(struct contact_sheet *sheet, const char *title,
@@ -69,6 +75,56 @@ START_TEST(a_name_says_the_format)
 }
 END_TEST
 
+static int rows_left;
+
+static int count_rows(void)
+{
+    return rows_left-- > 0 ? LEAT_OK : LEAT_ECANCELLED;
+}
+
+START_TEST(its_encoding_ends_within_a_row)
+{
+    image_writer *const writers[] = {image_writer_png, image_writer_jpeg};
+    struct contact_sheet sheet;
+    draw(&sheet, TEN, TEN);
+    for (int row = 0; row <= sheet.raster.height; row++) {
+        unsigned char *bytes = NULL;
+        size_t size;
+        rows_left = row;
+        int status = image_writer_bytes(&sheet.raster, writers[_i], 92,
+                                        count_rows, &bytes, &size);
+        bool is_whole = row == sheet.raster.height;
+        ck_assert_int_eq(status, is_whole ? LEAT_OK : LEAT_ECANCELLED);
+        ck_assert_int_eq(rows_left, is_whole ? 0 : -1);
+        ck_assert_int_eq(bytes != NULL, is_whole);
+        free(bytes);
+    }
+    raster_finish(&sheet.raster);
+}
+END_TEST
+
+START_TEST(after_a_signal_none_is_saved)
+{
+    static const char *const names[] = {"/signal.png", "/signal.jpg"};
+    char path[] = "/tmp/leat-sheet-XXXXXX", name[64];
+    struct contact_sheet sheet;
+    int status;
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    snprintf(name, sizeof(name), "%s%s", path, names[_i]);
+    draw(&sheet, TEN, TEN);
+    pid_t child = fork(); /* the signal stays with it */
+    if (child == 0) {
+        interrupt_catch();
+        raise(SIGTERM);
+        _exit(contact_sheet_save(&sheet, name) != LEAT_ECANCELLED);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(rmdir(path), 0); /* empty */
+    raster_finish(&sheet.raster);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("contact_sheet");
@@ -77,6 +133,8 @@ int main(void)
     tcase_add_test(tcase, of_a_long_subtitle_the_beginning);
     tcase_add_test(tcase, what_fits_is_whole);
     tcase_add_test(tcase, a_name_says_the_format);
+    tcase_add_loop_test(tcase, its_encoding_ends_within_a_row, 0, 2);
+    tcase_add_loop_test(tcase, after_a_signal_none_is_saved, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tools/cli/interrupt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -181,13 +182,14 @@ int contact_sheet_save(const struct contact_sheet *sheet, const char *path)
     unsigned char *bytes;
     size_t size;
     int status = image_writer_bytes(&sheet->raster, contact_sheet_writer(path),
-                                    QUALITY, &bytes, &size);
+                                    QUALITY, interrupt_check, &bytes, &size);
     if (status)
         return status;
+    status = interrupt_check();
     errno = 0;
-    if (strcmp(path, "-") != 0)
+    if (!status && strcmp(path, "-") != 0)
         status = leat__file_write(path, bytes, size);
-    else if (fwrite(bytes, 1, size, stdout) != size)
+    else if (!status && fwrite(bytes, 1, size, stdout) != size)
         status = leat__error_system(errno ? errno : EIO, "stdout");
     free(bytes);
     return status;

@@ -52,7 +52,8 @@ image_writer *contact_sheet_writer(const char *path);
 /*
  * Saves it in the format of its name; "-" is stdout. A file appears whole or
  * not at all; an existing file that is not regular stays. Errors: LEAT_EINVAL
- * for that, and for a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM.
+ * for that, and for a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM;
+ * LEAT_ECANCELLED once a signal has arrived.
  */
 int contact_sheet_save(const struct contact_sheet *sheet, const char *path);
 

@@ -27,13 +27,14 @@ static void ignore_warning(png_structp png, png_const_charp text)
     (void)text;
 }
 
-/* In its own function, so that longjmp clobbers no variable of the caller. */
+/* In its own function, so that longjmp clobbers no variable of the caller.
+   Returns the status of `check`, or 1 where libpng fails. */
 static int write_png_rows(png_structp png, png_infop info,
                           const struct raster *raster, int quality,
-                          FILE *stream)
+                          int (*check)(void), FILE *stream)
 {
     if (setjmp(png_jmpbuf(png)))
-        return -1;
+        return 1;
     png_init_io(png, stream);
     if (!quality) {
         png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_SUB);
@@ -47,25 +48,31 @@ static int write_png_rows(png_structp png, png_infop info,
         PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
     size_t step = (size_t)raster->width * (size_t)raster->channels;
-    for (size_t y = 0; y < (size_t)raster->height; y++)
+    for (size_t y = 0; y < (size_t)raster->height; y++) {
+        int status = check ? check() : LEAT_OK;
+        if (status)
+            return status;
         png_write_row(png, raster->pixels + y * step);
+    }
     png_write_end(png, info);
     return 0;
 }
 
-int image_writer_png(const struct raster *raster, int quality, FILE *stream)
+int image_writer_png(const struct raster *raster, int quality,
+                     int (*check)(void), FILE *stream)
 {
     char text[TEXT_BYTES] = "out of memory";
     errno = 0;
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, text,
                                               fail_png, ignore_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    bool failed = !info || write_png_rows(png, info, raster, quality, stream);
+    int status =
+        info ? write_png_rows(png, info, raster, quality, check, stream) : 1;
     /* libpng reports a lack of memory as it does a bad image. */
     bool is_memory = errno == ENOMEM;
     png_destroy_write_struct(&png, &info);
-    if (!failed)
-        return LEAT_OK;
+    if (status <= 0)
+        return status;
     return leat_error(is_memory ? LEAT_ENOMEM : LEAT_EINVAL,
                       "PNG of %d x %d x %d: %s", raster->channels,
                       raster->height, raster->width, text);
@@ -85,17 +92,17 @@ static _Noreturn void fail_jpeg(j_common_ptr codec)
     longjmp(encoder->failed, 1);
 }
 
-/* In its own function, so that longjmp clobbers no variable of the caller. */
+/* As write_png_rows. */
 static int write_jpeg_rows(struct jpeg_encoder *encoder,
                            const struct raster *raster, int quality,
-                           FILE *stream)
+                           int (*check)(void), FILE *stream)
 {
     struct jpeg_compress_struct *codec = &encoder->codec;
     codec->err = jpeg_std_error(&encoder->errors);
     codec->client_data = encoder;
     encoder->errors.error_exit = fail_jpeg;
     if (setjmp(encoder->failed))
-        return -1;
+        return 1;
     /* This clears all of the codec but `err` and `client_data`. */
     jpeg_create_compress(codec);
     jpeg_stdio_dest(codec, stream);
@@ -109,24 +116,28 @@ static int write_jpeg_rows(struct jpeg_encoder *encoder,
     size_t step = (size_t)raster->width * (size_t)raster->channels;
     while (codec->next_scanline < codec->image_height) {
         JSAMPROW row = raster->pixels + codec->next_scanline * step;
+        int status = check ? check() : LEAT_OK;
+        if (status)
+            return status;
         jpeg_write_scanlines(codec, &row, 1);
     }
     jpeg_finish_compress(codec);
     return 0;
 }
 
-int image_writer_jpeg(const struct raster *raster, int quality, FILE *stream)
+int image_writer_jpeg(const struct raster *raster, int quality,
+                      int (*check)(void), FILE *stream)
 {
     struct jpeg_encoder encoder;
     memset(&encoder, 0, sizeof(encoder));
     errno = 0;
-    bool failed = write_jpeg_rows(&encoder, raster, quality, stream);
+    int status = write_jpeg_rows(&encoder, raster, quality, check, stream);
     /* libjpeg does not report that a stream in memory could not grow. */
     bool is_memory =
         errno == ENOMEM || encoder.errors.msg_code == JERR_OUT_OF_MEMORY;
     jpeg_destroy_compress(&encoder.codec);
-    if (!failed)
-        return LEAT_OK;
+    if (status <= 0)
+        return status;
     return leat_error(is_memory ? LEAT_ENOMEM : LEAT_EINVAL,
                       "JPEG of %d x %d x %d: %s", raster->channels,
                       raster->height, raster->width, encoder.text);
@@ -150,11 +161,12 @@ static int interleave(const struct canvas *canvas, struct raster *out)
 }
 
 int image_writer_bytes(const struct raster *raster, image_writer *write,
-                       int quality, unsigned char **out, size_t *size)
+                       int quality, int (*check)(void), unsigned char **out,
+                       size_t *size)
 {
     char *bytes = NULL;
     FILE *stream = open_memstream(&bytes, size);
-    int status = stream ? write(raster, quality, stream) : LEAT_OK;
+    int status = stream ? write(raster, quality, check, stream) : LEAT_OK;
     /* It may close without a word where the bytes could not be had. */
     bool is_whole = stream && !fclose(stream) && bytes;
     if (!status && !is_whole)
@@ -173,7 +185,7 @@ int image_writer_encode(const struct canvas *canvas, image_writer *write,
     int status = interleave(canvas, &raster);
     if (status)
         return status;
-    status = image_writer_bytes(&raster, write, quality, out, size);
+    status = image_writer_bytes(&raster, write, quality, NULL, out, size);
     free(raster.pixels);
     return status;
 }
