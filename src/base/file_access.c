@@ -45,15 +45,44 @@ static ssize_t read_list(source from, const char *name, void *out, size_t size)
 
 /* Whether the open file has that list already, which others than the owner may
  * not even give it again. */
-static bool has_list(int fd, const char *name, const char *list, size_t size)
+static bool has_list(int fd, const char *name, const void *list, size_t size)
 {
-    char *own = leat__alloc(XATTR_SIZE_MAX);
+    void *own = leat__alloc(XATTR_SIZE_MAX);
     if (!own)
         return false;
     ssize_t n = fgetxattr(fd, name, own, XATTR_SIZE_MAX);
     bool is_same = n == (ssize_t)size && memcmp(own, list, size) == 0;
     leat__free(own);
     return is_same;
+}
+
+/* The numbers of a list are little endian: its version, then of each entry the
+ * tag, the permissions and the ID. */
+enum { LIST_HEADER = 4, LIST_ENTRY = 8, TAG = 0, PERMISSIONS = 2 };
+
+enum { OF_GROUP = 0x04, OF_NAMED = 0x08, OF_MASK = 0x10, OF_OTHERS = 0x20 };
+
+/*
+ * For a file whose group becomes another one, which may do no more than all, or
+ * than a group that the list names, in which its members may be, too; and all
+ * no more than the old group, which is among them by then. The mask and so what
+ * the list gives by name stay.
+ */
+static void cut_list(unsigned char *list, size_t size)
+{
+    unsigned char group = 07, others = 07;
+    for (size_t i = LIST_HEADER; i + LIST_ENTRY <= size; i += LIST_ENTRY) {
+        if (list[i + TAG] & (OF_GROUP | OF_NAMED | OF_OTHERS))
+            group &= list[i + PERMISSIONS];
+        if (list[i + TAG] & (OF_GROUP | OF_MASK | OF_OTHERS))
+            others &= list[i + PERMISSIONS];
+    }
+    for (size_t i = LIST_HEADER; i + LIST_ENTRY <= size; i += LIST_ENTRY) {
+        if (list[i + TAG] == OF_GROUP)
+            list[i + PERMISSIONS] = group;
+        else if (list[i + TAG] == OF_OTHERS)
+            list[i + PERMISSIONS] = others;
+    }
 }
 
 static int remove_list(int fd, const char *name)
@@ -63,15 +92,17 @@ static int remove_list(int fd, const char *name)
     return fremovexattr(fd, name) == 0 || has_no_list(errno) ? 0 : errno;
 }
 
-/* Copies an access control list, or takes away one that new files get in that
- * directory. 0, or errno. */
-static int copy_list(int fd, const char *name, source from)
+/* Copies an access control list, for a file that has that group or not, or
+ * takes away one that new files get in that directory. 0, or errno. */
+static int copy_list(int fd, const char *name, source from, bool is_group)
 {
-    char *list = leat__alloc(XATTR_SIZE_MAX);
+    unsigned char *list = leat__alloc(XATTR_SIZE_MAX);
     if (!list)
         return ENOMEM;
     ssize_t n = read_list(from, name, list, XATTR_SIZE_MAX);
     int code = n < 0 ? errno : 0;
+    if (!code && !is_group)
+        cut_list(list, (size_t)n);
     if (!code && !has_list(fd, name, list, (size_t)n) &&
         fsetxattr(fd, name, list, (size_t)n, 0))
         code = errno;
@@ -119,6 +150,14 @@ static int keep_mode(int fd, mode_t all, mode_t mode)
     return errno == EPERM && !(own.st_mode & ~mode & 0777) ? 0 : -1;
 }
 
+/* The group's are all others', among whom the old group is where it is another
+ * one by then. */
+static mode_t cut_mode(mode_t mode, bool is_group)
+{
+    mode_t others = is_group ? mode & 07 : mode & 07 & mode >> 3;
+    return (mode & ~077u) | others << 3 | others;
+}
+
 /*
  * The owner comes last, since only the owner may do the rest; where the file is
  * yet to be written, it stays and may do that. A file system without
@@ -138,17 +177,19 @@ static int keep_access(int fd, source replaced, bool is_written)
     mode_t mode = (old.st_mode & all) | own;
     bool is_group =
         new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
-    int code = copy_list(fd, LIST, replaced);
+    int code = copy_list(fd, LIST, replaced, is_group);
     if (code == ENOMEM) {
         errno = code;
         return -1;
     }
-    if (code || !is_group)
-        mode &= ~070u | (mode & 07) << 3; /* the group's are all others' */
-    /* Among whom the old group is by then. */
-    if (!is_group)
-        mode &= ~07u | (old.st_mode >> 3 & 07);
-    /* A list has permissions, too. */
+    bool is_listed = !code && fgetxattr(fd, LIST, NULL, 0) >= 0;
+    if (is_listed && fstat(fd, &new))
+        return -1;
+    /* A list has permissions, too, of which the group's are its mask. */
+    if (is_listed)
+        mode = (mode & 07000) | (new.st_mode & 0777) | own;
+    else if (code || !is_group)
+        mode = cut_mode(mode, is_group);
     if (keep_mode(fd, all, mode))
         return -1;
     if (is_written && new.st_uid != old.st_uid &&
@@ -183,7 +224,7 @@ static int inherit(int fd, int like)
         own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid);
     mode_t mode =
         (own.st_mode & 05777) | (is_group ? wanted.st_mode & S_ISGID : 0);
-    int code = copy_list(fd, LIST_OF_NEW, (source){.fd = like});
+    int code = copy_list(fd, LIST_OF_NEW, (source){.fd = like}, true);
     return !code && (own.st_mode ^ mode) & 07777 && fchmod(fd, mode) ? errno
                                                                      : code;
 }
@@ -216,7 +257,7 @@ static void share(int fd, int like)
         (wanted.st_mode & (S_ISVTX | 070)) == 070 &&
         is_in_group(wanted.st_gid) &&
         (own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid));
-    if (is_for_group && !copy_list(fd, LIST, (source){.fd = like}))
+    if (is_for_group && !copy_list(fd, LIST, (source){.fd = like}, true))
         (void)fchmod(fd, (own.st_mode & 07000) | 0770);
 }
 

@@ -20,9 +20,10 @@ mode_t leat__file_first_mode(const char *replaced);
  * group and the owner of the one `replaced`, if there is one, as far as this
  * process may: what only some could read stays so. Where the group or the list
  * stays another one, the group may do no more than all, and where the group
- * does, all no more than the old one; the owner of a directory may do all.
- * Another user's file keeps permissions that are no more than that; EPERM: they
- * are. 0, or -1: errno. The second takes the one replaced open to be read.
+ * does, all no more than the old one, whom a list names staying as they are;
+ * the owner of a directory may do all. Another user's file keeps permissions
+ * that are no more than that; EPERM: they are. 0, or -1: errno. The second
+ * takes the one replaced open to be read.
  */
 int leat__file_keep_access(int fd, const char *replaced);
 int leat__file_keep_access_of(int fd, int replaced);

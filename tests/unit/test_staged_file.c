@@ -308,22 +308,42 @@ START_TEST(another_group_may_do_no_more_than_all)
 }
 END_TEST
 
-/* Of the owner, user 1234, the group, all and the mask. */
+/* Of the owner, user 1234, the group, the mask and all. */
+struct list {
+    uint32_t version;
+    struct {
+        uint16_t tag, permissions;
+        uint32_t id;
+    } entry[5];
+};
+
+static struct list list_of(uint16_t of_user, uint16_t of_group, uint16_t mask,
+                           uint16_t of_all)
+{
+    return (struct list){2,
+                         {{1, 6, UINT32_MAX},
+                          {2, of_user, 1234},
+                          {4, of_group, UINT32_MAX},
+                          {0x10, mask, UINT32_MAX},
+                          {0x20, of_all, UINT32_MAX}}};
+}
+
+/* Of group 1234 instead of the user. */
+static struct list list_of_groups(uint16_t of_named, uint16_t of_group,
+                                  uint16_t mask, uint16_t of_all)
+{
+    struct list list = list_of(of_group, of_named, mask, of_all);
+    list.entry[1].tag = 4;
+    list.entry[1].id = UINT32_MAX;
+    list.entry[2].tag = 8;
+    list.entry[2].id = 1234;
+    return list;
+}
+
 static int set_list(const char *name, uint16_t of_user, uint16_t of_group,
                     uint16_t mask, uint16_t of_all)
 {
-    const struct {
-        uint32_t version;
-        struct {
-            uint16_t tag, permissions;
-            uint32_t id;
-        } entry[5];
-    } list = {2,
-              {{1, 6, UINT32_MAX},
-               {2, of_user, 1234},
-               {4, of_group, UINT32_MAX},
-               {0x10, mask, UINT32_MAX},
-               {0x20, of_all, UINT32_MAX}}};
+    struct list list = list_of(of_user, of_group, mask, of_all);
     return setxattr(target, name, &list, sizeof(list), 0);
 }
 
@@ -355,6 +375,53 @@ START_TEST(a_file_has_the_list_of_the_one_that_it_replaces)
     ck_assert_int_lt(getxattr(target, "system.posix_acl_access", after, 64), 0);
     ck_assert_int_eq(stat(target, &found), 0);
     ck_assert_uint_eq(found.st_mode & 07777, 0640);
+}
+END_TEST
+
+/* Where the group is another one, which is cut, not the mask: whom a list names
+   may do what they could. */
+START_TEST(another_group_leaves_what_a_list_gives_by_name)
+{
+    const struct {
+        struct list before, after;
+    } cases[] = {
+        {list_of(6, 0, 6, 0), list_of(6, 0, 6, 0)},
+        {list_of(6, 6, 6, 0), list_of(6, 0, 6, 0)},
+        {list_of(6, 6, 6, 4), list_of(6, 4, 6, 4)},
+        {list_of(6, 0, 6, 4), list_of(6, 0, 6, 0)},
+        {list_of(0, 6, 4, 6), list_of(0, 6, 4, 4)},
+        {list_of_groups(6, 0, 6, 0), list_of_groups(6, 0, 6, 0)},
+        {list_of_groups(6, 4, 6, 4), list_of_groups(6, 4, 6, 4)},
+        {list_of_groups(0, 6, 6, 4), list_of_groups(0, 0, 6, 4)},
+    };
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    ck_assert_int_eq(chmod(directory, 0777), 0);
+    ck_assert_int_eq(setgroups(0, NULL), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        static const char *const name = "system.posix_acl_access";
+        struct staged_file file;
+        struct list found;
+        unlink(target);
+        write_file(target, "old");
+        ck_assert_int_eq(chown(target, 1234, 4321), 0);
+        if (setxattr(target, name, &cases[i].before, sizeof(found), 0)) {
+            fprintf(stderr, "skipped: no access control lists here\n");
+            return;
+        }
+        ck_assert_int_eq(setegid(55), 0);
+        ck_assert_int_eq(seteuid(6789), 0);
+        create(&file);
+        ck_assert_int_eq(seteuid(0), 0);
+        ck_assert_int_eq(setegid(0), 0);
+        publish(&file, "new");
+        ck_assert_int_eq(getxattr(target, name, &found, sizeof(found)),
+                         sizeof(found));
+        ck_assert_msg(!memcmp(&found, &cases[i].after, sizeof(found)),
+                      "list %zu", i);
+    }
 }
 END_TEST
 
@@ -450,6 +517,7 @@ int main(void)
     tcase_add_test(tests, a_superuser_keeps_owner_and_group);
     tcase_add_test(tests, another_group_may_do_no_more_than_all);
     tcase_add_test(tests, a_file_has_the_list_of_the_one_that_it_replaces);
+    tcase_add_test(tests, another_group_leaves_what_a_list_gives_by_name);
     tcase_add_test(tests, a_long_list_is_kept_whole);
     tcase_add_test(tests, a_superuser_need_not_change_files_of_others);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
