@@ -244,10 +244,10 @@ static bool is_in_group(gid_t group)
 }
 
 /*
- * Lets others into a private directory whom the group and the list of `like`
- * let write there; it gets that group. A sticky one keeps them from each
+ * Lets others write to a directory whom the group and the list of `like` let
+ * write there; it gets that group. A sticky one keeps them from each
  * other's files; a process that is not in the group would lose the setgid bit.
- * Where that cannot be it stays private.
+ * Where that cannot be it stays as it was made.
  */
 static void share(int fd, int like)
 {
@@ -258,7 +258,7 @@ static void share(int fd, int like)
         is_in_group(wanted.st_gid) &&
         (own.st_gid == wanted.st_gid || !fchown(fd, (uid_t)-1, wanted.st_gid));
     if (is_for_group && !copy_list(fd, LIST, (source){.fd = like}, true))
-        (void)fchmod(fd, (own.st_mode & 07000) | 0770);
+        (void)fchmod(fd, (own.st_mode & 07007) | 0770);
 }
 
 void leat__file_share_directory(int fd, int like)
@@ -289,7 +289,7 @@ static int make_beside(int like, int at, const char *name, mode_t mode)
         return errno;
     int fd = open_directory(at, name);
     int code = fd < 0 ? errno : inherit(fd, like);
-    if (!code && mode == PRIVATE)
+    if (!code)
         share(fd, like);
     if (fd >= 0)
         close(fd);
@@ -306,7 +306,7 @@ static int make_inside(int like, const char *staged, int at, const char *name,
     struct stat made;
     if (mkdirat(like, staged, mode))
         return errno;
-    int fd = mode == PRIVATE ? open_directory(like, staged) : -1;
+    int fd = open_directory(like, staged);
     if (fd >= 0) {
         share(fd, like);
         close(fd);
@@ -321,6 +321,11 @@ static int make_inside(int like, const char *staged, int at, const char *name,
     return code;
 }
 
+mode_t leat__file_part_mode(mode_t mode)
+{
+    return mode & (mode & 02 ? 0777 : 0757);
+}
+
 int leat__file_make_directory(int like, const char *staged, int at,
                               const char *name)
 {
@@ -329,7 +334,7 @@ int leat__file_make_directory(int like, const char *staged, int at,
         return errno;
     mode_t mode = PRIVATE;
     if (is_for_all((source){.fd = like}, &found))
-        mode |= found.st_mode & 0777;
+        mode |= leat__file_part_mode(found.st_mode);
     int code = make_inside(like, staged, at, name, mode);
     return code == EACCES || code == EXDEV ? make_beside(like, at, name, mode)
                                            : code;

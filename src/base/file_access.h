@@ -32,6 +32,10 @@ int leat__file_keep_access_of(int fd, int replaced);
  * and write it. */
 int leat__file_begin_access(int fd, const char *replaced);
 
+/* The permissions to make a directory with beside one of that mode, which all
+ * may read: its group, which may be another one, writes to it where all may. */
+mode_t leat__file_part_mode(mode_t mode);
+
 /*
  * Makes the directory `name`, seen from the directory `at`, in which files have
  * the group, the access control list and the flags (chattr) that they would
@@ -46,10 +50,11 @@ int leat__file_make_directory(int like, const char *staged, int at,
                               const char *name);
 
 /*
- * Lets those into an open directory, which is its owner's alone, who may write
- * to `like` by its group or access control list, and gives the files in it the
- * group and the list of those there. Where the directory cannot have that
- * group, or this process is not in it, it may stay its owner's alone.
+ * Lets those write to an open directory, of which no group may do so, who may
+ * write to `like` by its group or access control list, whatever the umask, and
+ * gives the files in it the group and the list of those there. Where the
+ * directory cannot have that group, or this process is not in it, it may stay
+ * as it is.
  */
 void leat__file_share_directory(int fd, int like);
 

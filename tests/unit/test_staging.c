@@ -9,6 +9,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -511,6 +512,48 @@ START_TEST(what_replaces_a_private_database_is_private_while_it_is_made)
 }
 END_TEST
 
+/* Where all may read it, too: its part is of its group, or no group writes to
+   that. */
+START_TEST(a_part_may_be_written_to_by_no_other_group)
+{
+    static const struct {
+        gid_t group;
+        mode_t of_target, of_part;
+    } cases[] = {{77, 0775, 0775}, {4321, 0775, 0755}, {4321, 0777, 0775},
+                 {77, 0755, 0755}, {4321, 0755, 0755}, {55, 0775, 0775}};
+    gid_t groups[] = {77};
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    ck_assert_int_eq(chmod(directory, 0777), 0);
+    ck_assert_int_eq(setgroups(1, groups), 0);
+    mode_t mask = umask(002);
+    make_database(path, "old");
+    ck_assert_int_eq(chmod(beside("/data.mdb"), 0664), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct staging_options options = options_of(1);
+        struct stat found[2];
+        ck_assert_int_eq(chown(path, 6789, cases[i].group), 0);
+        ck_assert_int_eq(chmod(path, cases[i].of_target), 0);
+        ck_assert_int_eq(setegid(55), 0);
+        ck_assert_int_eq(seteuid(6789), 0);
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(stat(beside(".leat-part"), &found[0]), 0);
+        ck_assert_int_eq(stat(beside(".leat-part/database"), &found[1]), 0);
+        staging_close(&staging, 0);
+        ck_assert_int_eq(seteuid(0), 0);
+        ck_assert_int_eq(setegid(0), 0);
+        for (int j = 0; j < 2; j++) {
+            ck_assert_uint_eq(found[j].st_mode & 07777, cases[i].of_part);
+            if (cases[i].of_target == 0775 && cases[i].of_part == 0775)
+                ck_assert_uint_eq(found[j].st_gid, cases[i].group);
+        }
+    }
+    umask(mask);
+}
+END_TEST
+
 /* A link to the data, which may be on another disk, says nothing. */
 START_TEST(what_replaces_a_link_has_the_permissions_of_its_file)
 {
@@ -844,6 +887,7 @@ int main(void)
                    a_run_resumes_whatever_the_permissions_of_what_it_replaces);
     tcase_add_test(
         tcase, what_replaces_a_private_database_is_private_while_it_is_made);
+    tcase_add_test(tcase, a_part_may_be_written_to_by_no_other_group);
     tcase_add_test(tcase, what_replaces_a_link_has_the_permissions_of_its_file);
     tcase_add_test(tcase, a_journal_cut_short_loses_nothing);
     tcase_add_test(tcase, other_arguments_tidy_up_and_start_over);

@@ -15,14 +15,17 @@ mode_t staged_access_directory(const char *target, const char *data)
     struct stat found;
     if (!leat__file_is_for_all(target) || !leat__file_is_for_all(data))
         return 0700;
-    return stat(target, &found) ? 0777 : 0700 | (found.st_mode & 0777);
+    return stat(target, &found) ? 0777
+                                : 0700 | leat__file_part_mode(found.st_mode);
 }
 
-void staged_access_share(int fd, const char *target, const char *data)
+void staged_access_share(int fd, mode_t mode, const char *target,
+                         const char *data)
 {
     struct stat found;
     bool is_shared =
-        stat(data, &found) ? errno == ENOENT : (found.st_mode & 060) == 060;
+        mode != 0700 ||
+        (stat(data, &found) ? errno == ENOENT : (found.st_mode & 060) == 060);
     int like =
         is_shared ? open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (like < 0)

@@ -9,12 +9,14 @@
 
 /* The permissions of the directory in which a file is made that replaces
  * `data` of the database `target`: this user's alone, unless all could read
- * that, and for others no more than `target`. */
+ * that, and for others, whatever its group, no more than `target`. */
 mode_t staged_access_directory(const char *target, const char *data);
 
-/* Lets those into that directory, where it is this user's alone, who may write
- * to `target` and `data` by the group or an access control list. */
-void staged_access_share(int fd, const char *target, const char *data);
+/* Lets those write to that directory, made with that mode, who may write to
+ * `target` by the group or an access control list; where it is this user's
+ * alone, those who may write to `data`, too. */
+void staged_access_share(int fd, mode_t mode, const char *target,
+                         const char *data);
 
 /* The directory's name while it is made, which a killed run may leave. */
 #define STAGED_INSIDE "leat-part"

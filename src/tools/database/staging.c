@@ -224,8 +224,9 @@ static int lock(struct staging *staging)
         return staged_contents_cannot_make(staging->target, errno);
     staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
     if (staging->fd >= 0 && !flock(staging->fd, LOCK_EX | LOCK_NB)) {
-        if (made && mode == 0700)
-            staged_access_share(staging->fd, staging->target, staging->data);
+        if (made)
+            staged_access_share(staging->fd, mode, staging->target,
+                                staging->data);
         return check_entries(staging);
     }
     int status = directory_error(staging);
