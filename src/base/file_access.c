@@ -1,10 +1,14 @@
 #include "base/file_access.h"
 #include "base/memory.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,9 +21,9 @@
 
 enum { PRIVATE = 0700 };
 
-/* The system shows each group that a user namespace does not know as this one,
- * unless it is set to another. */
-enum { UNKNOWN_GROUP = 65534 };
+/* The system shows each user and group that a user namespace does not know as
+ * this one, unless it is set to another. */
+enum { UNKNOWN_USER = 65534, UNKNOWN_GROUP = 65534 };
 
 static bool has_no_list(int code)
 {
@@ -338,4 +342,55 @@ int leat__file_make_directory(int like, const char *staged, int at,
     int code = make_inside(like, staged, at, name, mode);
     return code == EACCES || code == EXDEV ? make_beside(like, at, name, mode)
                                            : code;
+}
+
+/* What a list of n bytes lets a user other than the owner do: by name, else by
+ * the group, else as one of all. An ID of -1 is one that is not known. */
+static unsigned find_listed(const char *list, size_t n, uid_t user, gid_t group,
+                            gid_t owning)
+{
+    unsigned may[ACL_OTHER + 1] = {0};
+    bool is_listed[ACL_OTHER + 1] = {false};
+    struct posix_acl_xattr_entry entry;
+    for (size_t at = sizeof(struct posix_acl_xattr_header);
+         at + sizeof(entry) <= n; at += sizeof(entry)) {
+        memcpy(&entry, list + at, sizeof(entry));
+        unsigned tag = le16toh(entry.e_tag);
+        uint32_t id = tag == ACL_GROUP_OBJ ? owning : le32toh(entry.e_id);
+        bool is_users = tag == ACL_USER ? id == user
+                        : tag == ACL_GROUP || tag == ACL_GROUP_OBJ
+                            ? id == group && group != (gid_t)-1
+                            : tag <= ACL_OTHER;
+        if (is_users) {
+            may[tag] |= le16toh(entry.e_perm);
+            is_listed[tag] = true;
+        }
+    }
+    unsigned mask = is_listed[ACL_MASK] ? may[ACL_MASK] : 07;
+    if (is_listed[ACL_USER])
+        return may[ACL_USER] & mask;
+    if (is_listed[ACL_GROUP] || is_listed[ACL_GROUP_OBJ])
+        return (may[ACL_GROUP] | may[ACL_GROUP_OBJ]) & mask;
+    return may[ACL_OTHER];
+}
+
+bool leat__file_lets(const char *path, uid_t user, gid_t group, int mode)
+{
+    struct stat found;
+    char *list = leat__alloc(XATTR_SIZE_MAX);
+    if (!list || user == UNKNOWN_USER || stat(path, &found)) {
+        leat__free(list);
+        return false;
+    }
+    if (group == UNKNOWN_GROUP)
+        group = (gid_t)-1;
+    ssize_t n = read_list((source){.path = path}, LIST, list, XATTR_SIZE_MAX);
+    bool is_known = n >= 0 || has_no_list(errno);
+    unsigned may = n >= 0
+                       ? find_listed(list, (size_t)n, user, group, found.st_gid)
+                   : group == found.st_gid ? found.st_mode >> 3
+                                           : found.st_mode;
+    leat__free(list);
+    return user == found.st_uid ||
+           (is_known && (may & (unsigned)mode) == (unsigned)mode);
 }

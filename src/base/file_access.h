@@ -63,4 +63,11 @@ void leat__file_share_directory(int fd, int like);
  * file has an access control list, that says who may. */
 void leat__file_share(int fd, int at);
 
+/* Whether the permissions or the access control list of what is at `path` let a
+ * user in a group (-1: none that is known) do all of `mode` (R_OK, W_OK, X_OK);
+ * its owner may do all.
+ * False where they cannot be read, or the user name space does not know the
+ * user. */
+bool leat__file_lets(const char *path, uid_t user, gid_t group, int mode);
+
 #endif

@@ -137,6 +137,7 @@ mkdir -m 777 open
 mkdir locked
 cp -r db locked/db
 mkdir -m 777 locked/{begun,db}.leat-part locked/cache.partial
+[ "$(id -u)" -ne 0 ] || chown 65534 locked/begun.leat-part
 chmod 777 locked/db
 chmod 555 locked
 mkdir -m 700 hidden

@@ -253,6 +253,93 @@ for file in group/cache.other/data group/cache.other/index group/db.other/data.m
 done
 chmod 2775 group
 
+# What one has made who may not write to the target is not gone on with; whoever
+# has a file open reads what is written to it. Nor is it where there is no target.
+mkdir -m 1777 planted && chmod 1777 planted
+member=(setpriv --reuid=1001 --regid=1001 --clear-groups sh -c 'cd planted && exec "$@"' -)
+planter=(setpriv --reuid=1003 --regid=1003 --clear-groups sh -c 'umask 0 && cd planted && exec "$@"' -)
+cp group/lines planted/lines
+# refuses_part NAME COMMAND...
+refuses_part() {
+    for option in '' --restart; do
+        # shellcheck disable=SC2086
+        "${@:2}" "$leat" import pipeline text:lines "$1" --force $option >out 2>err &&
+            fail "$1: a planted directory is used"
+        grep -q "$1.leat-part: .* user 1003, .*; remove it" err || fail "$1: $(cat err)"
+    done
+}
+# shellcheck disable=SC2016
+superuser=(sh -c 'cd planted && exec "$@"' -)
+"$leat" synth digits --count 3 planted/db >out || fail 'cannot synth'
+chmod 700 planted/db && chmod 600 planted/db/data.mdb
+for name in db none; do
+    part=planted/$name.leat-part
+    "${planter[@]}" mkdir $name.leat-part
+    refuses_part $name "${superuser[@]}"
+    [ -z "$(ls "$part")" ] || fail "$name: written to: $(ls "$part")"
+    rmdir "$part"
+    # Its arguments are those of a run that was stopped.
+    # shellcheck disable=SC2016
+    "${superuser[@]}" sh -c 'ulimit -f 10000 && "$0" import pipeline text:lines "$1" --force' "$leat" $name >out 2>err
+    mv "$part" planted/mine
+    "${planter[@]}" sh -c "mkdir -p $name.leat-part/database && : >$name.leat-part/database/data.mdb"
+    cp planted/mine/journal "$part" && chown 1003 "$part"/journal
+    refuses_part $name "${superuser[@]}"
+    [ -s "$part"/database/data.mdb ] && fail "$name: written to"
+    # Nor is a file of such a one in an own directory.
+    chown 0 "$part"
+    for file in journal database database/data.mdb; do
+        chown -R 0 "$part"
+        chown 1003 "$part"/$file
+        refuses_part $name "${superuser[@]}"
+    done
+    # Its own is.
+    rm -r "$part"
+    mv planted/mine "$part"
+    "${superuser[@]}" "$leat" import pipeline text:lines $name --force >out 2>err || fail "$name: $(cat err)"
+    [ ! -e "$part" ] || fail "$name: left: $(find planted)"
+done
+chown 1001 planted
+"${planter[@]}" mkdir new.leat-part
+refuses_part new "${member[@]}"
+rmdir planted/new.leat-part
+# Nor by the group that anybody's files get there, by what the target lets a group
+# do, or in a sticky one; but by what it lets all do, and by its owner.
+chgrp 4321 planted planted/db planted/db/data.mdb
+for access in '03777 770 660 4321' '01777 707 600 1003' '01777 770 600 4321' '01777 1777 644 1003'; do
+    # shellcheck disable=SC2086
+    set -- $access
+    chmod "$1" planted && chmod "$2" planted/db && chmod "$3" planted/db/data.mdb
+    "${planter[@]}" mkdir db.leat-part
+    chgrp "$4" planted/db.leat-part
+    refuses_part db "${superuser[@]}"
+    rmdir planted/db.leat-part
+done
+for access in '777 644 1003' '770 640 4321' '700 600 1003'; do
+    # shellcheck disable=SC2086
+    set -- $access
+    chmod 00777 planted && chmod "$1" planted/db && chmod "$2" planted/db/data.mdb
+    [ "$1" != 700 ] || chown -R 1003 planted/db
+    "${planter[@]}" mkdir db.leat-part
+    chgrp "$3" planted/db.leat-part
+    "${superuser[@]}" "$leat" import pipeline text:lines db --force >out 2>err || fail "$access: $(cat err)"
+done
+if [ -n "$lists" ]; then
+    # The list lets the group read, and another one write.
+    chown -R 0 planted/db && chmod 770 planted/db && lists share planted/db
+    for group in 4321 1234; do
+        mkdir -m 777 planted/db.leat-part && chown 1003:$group planted/db.leat-part
+        chgrp 1234 planted/db
+        [ $group = 4321 ] || {
+            refuses_part db "${superuser[@]}"
+            rmdir planted/db.leat-part
+            continue
+        }
+        chmod 644 planted/db/data.mdb
+        "${superuser[@]}" "$leat" import pipeline text:lines db --force >out 2>err || fail "listed: $(cat err)"
+    done
+fi
+
 # A list that names users whom a name space does not know is inherited whole.
 alone=(setpriv --reuid=1001 --regid=1001 --clear-groups unshare -Ur)
 if [ -n "$lists" ] && "${alone[@]}" true 2>/dev/null; then

@@ -3,10 +3,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_access.h"
+#include "base/file_place.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +34,48 @@ void staged_access_share(int fd, mode_t mode, const char *target,
         return;
     leat__file_share_directory(fd, like);
     close(like);
+}
+
+/* Whether a user could replace the target, and read what it holds. In a sticky
+ * one only its owner could. */
+static bool may_replace(uid_t user, gid_t group, const char *target,
+                        const char *data)
+{
+    struct stat found;
+    return !stat(target, &found) &&
+           (user == found.st_uid || !(found.st_mode & S_ISVTX)) &&
+           leat__file_lets(target, user, group, W_OK | X_OK) &&
+           (leat__file_is_absent(data) ||
+            leat__file_lets(data, user, group, R_OK));
+}
+
+int staged_access_check_makers(int directory, const char *path,
+                               const char *target, const char *data)
+{
+    static const char *const names[] = {".", "journal", "database",
+                                        "database/data.mdb"};
+    const mode_t inherited = S_ISGID | S_IWOTH;
+    struct stat above, found;
+    if (fstatat(directory, "..", &above, 0))
+        return leat__error_system(errno, "%s", path);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (fstatat(directory, names[i], &found, AT_SYMLINK_NOFOLLOW)) {
+            if (errno != ENOENT && errno != ENOTDIR)
+                return leat__error_system(errno, "%s", path);
+            continue;
+        }
+        /* Whose group anybody's files get there shows no member of it. */
+        gid_t group =
+            (above.st_mode & inherited) == inherited ? (gid_t)-1 : found.st_gid;
+        if (found.st_uid != geteuid() &&
+            !may_replace(found.st_uid, group, target, data))
+            return leat_error(LEAT_EINVAL,
+                              "%s: it, or a file in it, is of user %ju, who "
+                              "may not replace %s; remove it, or give another "
+                              "name",
+                              path, (uintmax_t)found.st_uid, target);
+    }
+    return LEAT_OK;
 }
 
 static int make_like(int like, int at, const char *name, const char *target)

@@ -18,6 +18,15 @@ mode_t staged_access_directory(const char *target, const char *data);
 void staged_access_share(int fd, mode_t mode, const char *target,
                          const char *data);
 
+/*
+ * Whether that directory, whose path is `path`, and what is in it belong to
+ * this user, or to one who may replace `target`, where that is there, and read
+ * `data`: the owner of a file decides what is in it, and may have it open to
+ * read what is written. Errors: LEAT_EINVAL, LEAT_EIO.
+ */
+int staged_access_check_makers(int directory, const char *path,
+                               const char *target, const char *data);
+
 /* The directory's name while it is made, which a killed run may leave. */
 #define STAGED_INSIDE "leat-part"
 

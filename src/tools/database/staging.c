@@ -216,6 +216,15 @@ static int check_entries(const struct staging *staging)
                       staging->path);
 }
 
+/* What is there may be another user's who planted it. */
+static int check_found(const struct staging *staging)
+{
+    int status = check_entries(staging);
+    return status ? status
+                  : staged_access_check_makers(staging->fd, staging->path,
+                                               staging->target, staging->data);
+}
+
 static int lock(struct staging *staging)
 {
     mode_t mode = staged_access_directory(staging->target, staging->data);
@@ -227,7 +236,7 @@ static int lock(struct staging *staging)
         if (made)
             staged_access_share(staging->fd, mode, staging->target,
                                 staging->data);
-        return check_entries(staging);
+        return made ? check_entries(staging) : check_found(staging);
     }
     int status = directory_error(staging);
     if (made && status == LEAT_EIO)
@@ -382,7 +391,7 @@ static int check_left(struct staging *staging)
     staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
     if (staging->fd < 0)
         return errno == ENOENT ? LEAT_OK : directory_error(staging);
-    int status = check_entries(staging);
+    int status = check_found(staging);
     close(staging->fd);
     staging->fd = -1;
     return status;
