@@ -1,5 +1,6 @@
 /* What stands at the name of a staged file is never opened, and never replaced
    by anything but a complete file. */
+#include "base/file_access.h"
 #include "support/suite.h"
 #include "tools/cli/staged_file.h"
 
@@ -378,6 +379,68 @@ START_TEST(a_file_has_the_list_of_the_one_that_it_replaces)
 }
 END_TEST
 
+static bool lets(uid_t user, gid_t group, int mode)
+{
+    return leat__file_lets(target, user, group, mode);
+}
+
+START_TEST(permissions_say_who_may_do_what)
+{
+    enum { OWNER = 1234, GROUP = 4321, UNKNOWN = 65534 };
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: not the superuser\n");
+        return;
+    }
+    ck_assert(!lets(OWNER, GROUP, R_OK));
+    write_file(target, "old");
+    ck_assert_int_eq(chown(target, OWNER, GROUP), 0);
+    ck_assert_int_eq(chmod(target, 0064), 0);
+    ck_assert(lets(OWNER, 1, R_OK | W_OK));
+    ck_assert(lets(2, GROUP, R_OK | W_OK));
+    ck_assert(!lets(2, GROUP, R_OK | W_OK | X_OK));
+    ck_assert(lets(2, 3, R_OK));
+    ck_assert(!lets(2, 3, W_OK));
+    ck_assert(!lets(2, 3, R_OK | W_OK));
+    ck_assert(!lets(UNKNOWN, GROUP, R_OK));
+    ck_assert(!lets(2, (gid_t)-1, W_OK));
+    /* The system shows an unknown group so, of files, too. */
+    ck_assert_int_eq(chown(target, OWNER, UNKNOWN), 0);
+    ck_assert(!lets(2, UNKNOWN, W_OK));
+}
+END_TEST
+
+START_TEST(a_list_says_who_may_do_what)
+{
+    static const struct {
+        uint16_t of_user, of_group, mask, of_all;
+        bool by_name, by_group, by_all; /* reading and writing */
+    } cases[] = {
+        {6, 6, 6, 6, true, true, true},   {6, 0, 6, 0, true, false, false},
+        {0, 6, 6, 6, false, true, true},  {6, 6, 4, 6, false, false, true},
+        {6, 4, 7, 6, true, false, true},  {4, 6, 6, 4, false, true, false},
+        {0, 0, 0, 6, false, false, true},
+    };
+    enum { NAMED = 1234, GROUP = 4321 };
+    write_file(target, "old");
+    if (geteuid() != 0 || chown(target, 7, GROUP) ||
+        set_list("system.posix_acl_access", 6, 6, 6, 6)) {
+        fprintf(stderr, "skipped: no access control lists here\n");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_int_eq(set_list("system.posix_acl_access", cases[i].of_user,
+                                  cases[i].of_group, cases[i].mask,
+                                  cases[i].of_all),
+                         0);
+        ck_assert_int_eq(lets(NAMED, 3, R_OK | W_OK), cases[i].by_name);
+        ck_assert_int_eq(lets(2, GROUP, R_OK | W_OK), cases[i].by_group);
+        ck_assert_int_eq(lets(2, 3, R_OK | W_OK), cases[i].by_all);
+        ck_assert_int_eq(lets(2, (gid_t)-1, R_OK | W_OK), cases[i].by_all);
+        ck_assert(lets(7, 3, R_OK | W_OK));
+    }
+}
+END_TEST
+
 /* Where the group is another one, which is cut, not the mask: whom a list names
    may do what they could. */
 START_TEST(another_group_leaves_what_a_list_gives_by_name)
@@ -518,6 +581,8 @@ int main(void)
     tcase_add_test(tests, another_group_may_do_no_more_than_all);
     tcase_add_test(tests, a_file_has_the_list_of_the_one_that_it_replaces);
     tcase_add_test(tests, another_group_leaves_what_a_list_gives_by_name);
+    tcase_add_test(tests, permissions_say_who_may_do_what);
+    tcase_add_test(tests, a_list_says_who_may_do_what);
     tcase_add_test(tests, a_long_list_is_kept_whole);
     tcase_add_test(tests, a_superuser_need_not_change_files_of_others);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
