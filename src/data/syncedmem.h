@@ -86,8 +86,8 @@ const leat_allocator *leat__slab_allocator(const leat__slab *slab);
 void leat__slab_recall(leat__slab *slab);
 void leat__slab_ref(leat__slab *slab);
 void leat__slab_unref(leat__slab *slab); /* takes NULL */
-/* Frees both sides of a slab of which every loan was recalled, whoever shares
- * it: nobody uses them any more. */
+/* Frees both sides of a slab of which every loan was recalled. Others may share
+ * the slab, but do not use its memory any more. */
 void leat__slab_free_memory(leat__slab *slab);
 /*
  * Whether another process created the slab on a device with its own memory,

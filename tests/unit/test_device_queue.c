@@ -164,7 +164,8 @@ static void check_ready(leat__batch *const batch[], int n)
     }
 }
 
-/* To whoever needs room. One that was taken does so until it is prepared. */
+/* To a batch that needs room. One that was taken does so until it is prepared.
+ */
 START_TEST(free_batches_give_back_what_they_grew_to)
 {
     const leat__batch_shape large = {.bytes = 9000};
