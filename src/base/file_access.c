@@ -64,8 +64,6 @@ static bool has_list(int fd, const char *name, const void *list, size_t size)
  * tag, the permissions and the ID. */
 enum { LIST_HEADER = 4, LIST_ENTRY = 8, TAG = 0, PERMISSIONS = 2 };
 
-enum { OF_GROUP = 0x04, OF_NAMED = 0x08, OF_MASK = 0x10, OF_OTHERS = 0x20 };
-
 /*
  * For a file whose group becomes another one, which may do no more than all, or
  * than a group that the list names, in which its members may be, too; and all
@@ -76,15 +74,15 @@ static void cut_list(unsigned char *list, size_t size)
 {
     unsigned char group = 07, others = 07;
     for (size_t i = LIST_HEADER; i + LIST_ENTRY <= size; i += LIST_ENTRY) {
-        if (list[i + TAG] & (OF_GROUP | OF_NAMED | OF_OTHERS))
+        if (list[i + TAG] & (ACL_GROUP_OBJ | ACL_GROUP | ACL_OTHER))
             group &= list[i + PERMISSIONS];
-        if (list[i + TAG] & (OF_GROUP | OF_MASK | OF_OTHERS))
+        if (list[i + TAG] & (ACL_GROUP_OBJ | ACL_MASK | ACL_OTHER))
             others &= list[i + PERMISSIONS];
     }
     for (size_t i = LIST_HEADER; i + LIST_ENTRY <= size; i += LIST_ENTRY) {
-        if (list[i + TAG] == OF_GROUP)
+        if (list[i + TAG] == ACL_GROUP_OBJ)
             list[i + PERMISSIONS] = group;
-        else if (list[i + TAG] == OF_OTHERS)
+        else if (list[i + TAG] == ACL_OTHER)
             list[i + PERMISSIONS] = others;
     }
 }
@@ -271,20 +269,24 @@ void leat__file_share_directory(int fd, int like)
         share(fd, like);
 }
 
+static int open_directory(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Of a list, the group's permissions are its mask. */
 void leat__file_share(int fd, int at)
 {
     struct stat above, own;
     if (fstat(at, &above) || fstat(fd, &own) ||
         (above.st_mode & (S_ISVTX | 070)) != 070 ||
-        fgetxattr(fd, LIST, NULL, 0) >= 0)
+        (own.st_gid != above.st_gid && fchown(fd, (uid_t)-1, above.st_gid)))
         return;
-    if (own.st_gid == above.st_gid || !fchown(fd, (uid_t)-1, above.st_gid))
-        (void)fchmod(fd, (own.st_mode & 0777) | 060);
-}
-
-static int open_directory(int at, const char *name)
-{
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int readable = open_directory(at, ".");
+    if (readable >= 0 && !copy_list(fd, LIST, (source){.fd = readable}, true))
+        (void)fchmod(fd, (own.st_mode & 0707) | 060);
+    if (readable >= 0)
+        close(readable);
 }
 
 static int make_beside(int like, int at, const char *name, mode_t mode)

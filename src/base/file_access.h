@@ -58,9 +58,10 @@ int leat__file_make_directory(int like, const char *staged, int at,
  */
 void leat__file_share_directory(int fd, int like);
 
-/* Lets those read and write an open file whom the group of the directory that
- * it was made in, open as `at`, lets write there, whatever the umask. Where the
- * file has an access control list, that says who may. */
+/* Lets those write to an open file who may write to the directory that it was
+ * made in, open as `at`, by its group or access control list, whatever the
+ * umask: the file gets both. Where it cannot have that group, or the directory
+ * cannot be read, it stays as it was made. */
 void leat__file_share(int fd, int at);
 
 /* Whether the permissions or the access control list of what is at `path` let a

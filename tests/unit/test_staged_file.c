@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -441,6 +442,54 @@ START_TEST(a_list_says_who_may_do_what)
 }
 END_TEST
 
+/* By the list itself, not by its mask; what the file inherited goes. */
+START_TEST(who_may_write_to_a_directory_may_write_to_its_files)
+{
+    static const char *const name = "system.posix_acl_access";
+    const struct {
+        struct list above, after;
+    } cases[] = {
+        {list_of(7, 5, 7, 0), list_of(7, 5, 6, 4)},
+        {list_of(0, 7, 7, 5), list_of(0, 7, 6, 4)},
+        {list_of_groups(7, 5, 7, 0), list_of_groups(7, 5, 6, 4)},
+    };
+    const struct list inherited = list_of(6, 6, 6, 4);
+    struct list found;
+    struct stat own;
+    int at = open(directory, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(at, 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_file(target, "lock");
+        int fd = open(target, O_RDWR);
+        if (fsetxattr(at, name, &cases[i].above, sizeof(found), 0) ||
+            (i > 0 && fsetxattr(fd, name, &inherited, sizeof(found), 0))) {
+            fprintf(stderr, "skipped: no access control lists here\n");
+            return;
+        }
+        ck_assert_int_eq(fchmod(fd, 0644), 0);
+        leat__file_share(fd, at);
+        ck_assert_int_eq(fgetxattr(fd, name, &found, sizeof(found)),
+                         sizeof(found));
+        ck_assert_msg(!memcmp(&found, &cases[i].after, sizeof(found)),
+                      "list %zu", i);
+        close(fd);
+        unlink(target);
+    }
+    /* One that a file got from what only new files get. */
+    ck_assert_int_eq(fremovexattr(at, name), 0);
+    ck_assert_int_eq(fchmod(at, 0770), 0);
+    write_file(target, "lock");
+    int fd = open(target, O_RDWR);
+    ck_assert_int_eq(fsetxattr(fd, name, &inherited, sizeof(found), 0), 0);
+    leat__file_share(fd, at);
+    ck_assert_int_eq(fgetxattr(fd, name, &found, sizeof(found)), -1);
+    ck_assert_int_eq(fstat(fd, &own), 0);
+    ck_assert_int_eq(own.st_mode & 0777, 0664);
+    close(fd);
+    close(at);
+}
+END_TEST
+
 /* Where the group is another one, which is cut, not the mask: whom a list names
    may do what they could. */
 START_TEST(another_group_leaves_what_a_list_gives_by_name)
@@ -583,6 +632,7 @@ int main(void)
     tcase_add_test(tests, another_group_leaves_what_a_list_gives_by_name);
     tcase_add_test(tests, permissions_say_who_may_do_what);
     tcase_add_test(tests, a_list_says_who_may_do_what);
+    tcase_add_test(tests, who_may_write_to_a_directory_may_write_to_its_files);
     tcase_add_test(tests, a_long_list_is_kept_whole);
     tcase_add_test(tests, a_superuser_need_not_change_files_of_others);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
