@@ -141,6 +141,67 @@ START_TEST(a_lock_that_cannot_be_taken_is_done_without_for_some_reasons)
 }
 END_TEST
 
+static void replace(void)
+{
+    char other[FIXTURE_PATH], data[2 * FIXTURE_PATH];
+    fixture_directory(other);
+    fixture_write(other, make, 2 * RECORDS);
+    snprintf(data, sizeof(data), "%s/data.mdb", other);
+    ck_assert_int_eq(rename(data, path), 0);
+    fixture_remove(other);
+}
+
+/* While the environment that is without one is open. */
+START_TEST(a_lock_that_could_not_be_taken_is_tried_anew_for_a_new_file)
+{
+    leat__lmdb_environment *first, *second;
+    for (int i = 0; i < 2; i++) {
+        fault_arm(FAULT_LOCK, 0, ENOSPC, 0);
+        ck_assert_int_eq(leat__lmdb_environment_open(&first, directory),
+                         LEAT_OK);
+        ck_assert_int_eq(fault_disarm(), 1);
+        replace();
+        if (i > 0)
+            fault_arm(FAULT_LOCK, 0, ENOSPC, 0);
+        ck_assert_int_eq(leat__lmdb_environment_open(&second, directory),
+                         LEAT_OK);
+        ck_assert_int_eq(fault_disarm(), i);
+        check_unlocked(first);
+        ck_assert_int_eq(leat__lmdb_lock_is_held(second->lock), i == 0);
+        ck_assert_int_eq(warnings, 1 + 2 * i);
+        leat__lmdb_environment_close(first);
+        leat__lmdb_environment_close(second);
+    }
+}
+END_TEST
+
+/* The lock stays the old file's. */
+START_TEST(a_new_file_whose_transaction_has_no_room_is_read_without_a_lock)
+{
+    leat__lmdb_environment *first, *second, *third;
+    char line[1024];
+    ck_assert_int_eq(leat__lmdb_environment_open(&first, directory), LEAT_OK);
+    replace();
+    fault_arm(FAULT_HINT, 0, EFAULT, 0);
+    ck_assert_int_eq(leat__lmdb_environment_open(&second, directory), LEAT_OK);
+    ck_assert_int_eq(fault_disarm(), 1);
+    snprintf(line, sizeof(line),
+             "%s: cannot be locked (%s); nothing may write to it while it is "
+             "read",
+             directory, strerror(ENOSPC));
+    ck_assert_str_eq(warning, line);
+    check_unlocked(second);
+    ck_assert_int_eq(leat__lmdb_lock_is_held(first->lock), 1);
+    /* With room again. */
+    ck_assert_int_eq(leat__lmdb_environment_open(&third, directory), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_lock_is_held(third->lock), 1);
+    ck_assert_int_eq(warnings, 1);
+    leat__lmdb_environment_close(first);
+    leat__lmdb_environment_close(second);
+    leat__lmdb_environment_close(third);
+}
+END_TEST
+
 static int open_environment(void)
 {
     leat__lmdb_environment *environment = NULL;
@@ -429,6 +490,10 @@ int main(void)
     tcase_add_test(tcase, a_file_that_cannot_be_opened_leaves_the_output_alone);
     tcase_add_test(tcase, a_meta_page_that_comes_in_pieces_is_whole);
     tcase_add_test(tcase, readers_of_one_file_share_its_environment);
+    tcase_add_test(tcase,
+                   a_lock_that_could_not_be_taken_is_tried_anew_for_a_new_file);
+    tcase_add_test(
+        tcase, a_new_file_whose_transaction_has_no_room_is_read_without_a_lock);
     tcase_add_test(tcase, readers_of_one_transaction_share_its_snapshot);
     return suite_run(suite);
 }

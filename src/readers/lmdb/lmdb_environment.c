@@ -115,11 +115,12 @@ static leat__lmdb_environment *find_locked(const leat__lmdb_file *file,
     return at;
 }
 
-/* The process's lock for that lock file; NULL: none yet. */
+/* What the process holds of that lock file; NULL: nothing yet. */
 static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
 {
     leat__lmdb_environment *at = atomic_load(&environments);
-    while (at && !leat__lmdb_lock_is_same(at->lock, lock))
+    while (at && !(leat__lmdb_lock_is_held(at->lock) &&
+                   leat__lmdb_lock_is_same(at->lock, lock)))
         at = atomic_load(&at->next);
     return at ? at->lock : NULL;
 }
@@ -250,15 +251,29 @@ static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file,
                 int64_t began, int *code)
 {
     leat__lmdb_lock *shared = *lock ? find_lock(*lock) : NULL;
+    int status = LEAT_OK;
     if (shared) {
         leat__lmdb_lock_close(*lock);
-        *lock = leat__lmdb_lock_ref(shared);
-        return leat__lmdb_lock_follow(shared, file);
+        *lock = NULL;
+        status = leat__lmdb_lock_follow(shared, file, code);
+        if (!status && !*code)
+            *lock = leat__lmdb_lock_ref(shared);
+    } else if (*lock) {
+        status = join_alone(*lock, file, began, code);
     }
-    int status = *lock ? join_alone(*lock, file, began, code) : LEAT_OK;
     if (!status && *code && !is_unlockable(*code))
         return leat__error_system(*code, "%s: cannot be locked", file->lock);
     return status;
+}
+
+/* The lock of an open environment, which has no other. */
+static int follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
+{
+    int code;
+    int status = leat__lmdb_lock_follow(lock, file, &code);
+    return !status && code
+               ? leat__error_system(code, "%s: cannot be shared", file->lock)
+               : status;
 }
 
 /* 0, or the system's error. */
@@ -380,7 +395,7 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
     if (!status && !shared)
         status = join(&lock, file, began, code);
     else if (!status && lock)
-        status = leat__lmdb_lock_follow(shared->lock, file);
+        status = follow(shared->lock, file);
     /* Where another data file is there its lock does not fit this one. */
     int identity =
         !status || status == LEAT_EIO ? check_identity(file) : LEAT_OK;

@@ -154,18 +154,15 @@ static int read_latest(const leat__lmdb_file *file, uint64_t txnid[2])
     return status;
 }
 
-static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
+static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                      int *code)
 {
     uint64_t txnid[2];
     int status = read_latest(file, txnid);
-    int code = status ? 0 : leat__lmdb_lock_file_ready(&lock->file);
-    if (code)
-        status =
-            leat__error_system(code, "%s: cannot be shared", lock->file.path);
-    if (status)
-        return status;
-    atomic_store(&lock->file.table->txnid, txnid[txnid[0] < txnid[1]]);
-    return LEAT_OK;
+    *code = status ? 0 : leat__lmdb_lock_file_ready(&lock->file);
+    if (!status && !*code)
+        atomic_store(&lock->file.table->txnid, txnid[txnid[0] < txnid[1]]);
+    return status;
 }
 
 /* `what` the data file does with that transaction. */
@@ -255,7 +252,7 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
         return leat__lmdb_lock_check_latest(lock, file);
     status = leat__lmdb_lock_file_make(&lock->file, code);
     if (!status && !*code)
-        status = set_latest(lock, file);
+        status = set_latest(lock, file, code);
     if (!status && !*code)
         *code = leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0);
     return status;
@@ -288,20 +285,22 @@ static int await_number(leat__lmdb_lock *lock, int64_t began, int *code)
     return status;
 }
 
-int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
+int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                           int *code)
 {
+    *code = 0;
     if (!lock->file.table ||
         (lock->data_device == file->device && lock->data_inode == file->inode))
         return LEAT_OK;
     bool is_alone = leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK, 0) == 0;
-    int status = is_alone ? set_latest(lock, file)
+    int status = is_alone ? set_latest(lock, file, code)
                           : leat__lmdb_lock_check_latest(lock, file);
-    int code =
+    int shared =
         is_alone ? leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0) : 0;
-    if (!status && code)
+    if (!status && shared)
         status =
-            leat__error_system(code, "%s: cannot be shared", lock->file.path);
-    if (status)
+            leat__error_system(shared, "%s: cannot be shared", lock->file.path);
+    if (status || *code)
         return status;
     lock->data_device = file->device;
     lock->data_inode = file->inode;

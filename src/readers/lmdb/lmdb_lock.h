@@ -62,10 +62,12 @@ bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
 
 /*
  * Switches the lock to `file`, which replaced the data file that the process
- * held it for. Errors: LEAT_EIO when another process still uses it for the old
- * one.
+ * held it for. If there is no room for that, *code is ENOSPC, the lock as it
+ * was and the status LEAT_OK; else *code is 0. Errors: LEAT_EIO when another
+ * process still uses it for the old one.
  */
-int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file);
+int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                           int *code);
 
 /*
  * Called when the process no longer has the data file open: its inode may be
