@@ -100,14 +100,17 @@ static int check_forward(leat_data_layer *layer, leat_blob *const top[],
     return layer->stream != stream ? check_release(layer, NULL, 0) : LEAT_OK;
 }
 
-void leat__data_layer_recall(const leat_data_layer *layer)
+static void recall(const leat__batch *batch)
 {
-    const leat__batch *batch = layer->current;
-    if (!batch)
-        return;
     leat__slab_recall(batch->slab);
     if (batch->top_slab)
         leat__slab_recall(batch->top_slab);
+}
+
+void leat__data_layer_recall(const leat_data_layer *layer)
+{
+    if (layer->current)
+        recall(layer->current);
 }
 
 /* After forward's own stream and the `n` further ones. */
@@ -167,6 +170,7 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
+        recall(batch);
         (void)leat__prefetcher_give(layer->group->prefetcher, batch, &stream,
                                     1);
         return leat__data_layer_stick(layer, status, line);

@@ -251,6 +251,36 @@ START_TEST(a_call_that_fails_is_one_error)
 }
 END_TEST
 
+/* As it waits for what the caller's stream does with the top's own memory. */
+START_TEST(a_top_is_recalled_where_the_hand_off_of_a_later_one_fails)
+{
+    const int64_t dim = 4;
+    leat_stream stream = leat_cuda_stream(stage_stream[0]);
+    life self;
+    leat_device *device;
+    begin(&self, &ways[0]);
+    ck_assert_int_eq(leat_device_find(&device, "cuda:0"), LEAT_OK);
+    ck_assert_int_eq(set_up_layer(&self), LEAT_OK);
+    leat_blob *top[2] = {self.fixture.top[0], NULL};
+    ck_assert_int_eq(leat_data_layer_forward(self.fixture.layer,
+                                             self.fixture.top, 2, stream),
+                     LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_gpu_data(top[0]));
+    ck_assert_int_eq(leat_blob_create(&top[1], device), LEAT_OK);
+    ck_assert_int_eq(leat_blob_reshape(top[1], LEAT_FLOAT32, 1, &dim), LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_mutable_gpu_data(top[1]));
+    cuda_double_fail_named("cudaStreamSynchronize", 0, cudaErrorUnknown);
+    ck_assert_int_eq(
+        leat_data_layer_forward(self.fixture.layer, top, 2, stream),
+        LEAT_EDEVICE);
+    cuda_double_fail_at(-1, cudaSuccess);
+    ck_assert_ptr_null(leat_blob_gpu_data(top[0]));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "given back"));
+    leat_blob_destroy(top[1]);
+    end(&self);
+}
+END_TEST
+
 /* The ways begin at different calls, where not all are taken. */
 START_TEST(a_device_lost_at_any_call_is_one_error)
 {
@@ -326,6 +356,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, a_call_that_fails_is_one_error, 0, WAYS);
+    tcase_add_test(tcase,
+                   a_top_is_recalled_where_the_hand_off_of_a_later_one_fails);
     tcase_add_loop_test(tcase, a_device_lost_at_any_call_is_one_error, 0, WAYS);
     tcase = tcase_create("contexts");
     tcase_set_timeout(tcase, 120);
