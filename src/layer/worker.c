@@ -54,25 +54,18 @@ static void fail_batch(leat__batch *batch, const leat__chunk *chunk, int i,
     leat__batch_fail(batch, i, status, from, line);
 }
 
-/*
- * A first record that has no shape leaves it to those before it; a batch
- * without samples has that of the layer's first record.
- */
-static int find_shape(leat__worker *worker, leat__batch *batch,
-                      const leat__chunk *chunk, leat__batch_shape *out)
+/* The shape that the first sample decides. LEAT_EDATA: that is bad. */
+static int find_shape(leat__worker *worker, const leat__chunk *chunk,
+                      leat__batch_shape *out)
 {
     if (chunk->n == 0) {
         *out = worker->options->shape;
         return LEAT_OK;
     }
     bool is_bad = chunk->bad.n > 0 && chunk->bad.item[0].sample == 0;
-    int status = LEAT_EDATA;
-    if (!is_bad)
-        status = leat__batch_fill_shape(&worker->fill, chunk->sample[0], out);
-    if (status == LEAT_EDATA && worker->carry_chain)
-        status =
-            leat__replacement_shape(&worker->replacement, batch, chunk, out);
-    return status;
+    return is_bad
+               ? LEAT_EDATA
+               : leat__batch_fill_shape(&worker->fill, chunk->sample[0], out);
 }
 
 /*
@@ -93,38 +86,47 @@ static int await_upload(leat__worker *worker, leat__batch *batch)
     return status;
 }
 
-/* Whether there is a shape; else *status is why, or the first sample failed. */
-static bool prepare_memory(leat__worker *worker, leat__batch *batch,
-                           leat__chunk *chunk, leat__batch_shape *shape,
-                           int *status)
+/* Memory for the shape that was found (0, or why there is none), or for that of
+ * what replaces the first sample. */
+static int prepare_memory(leat__worker *worker, leat__batch *batch,
+                          leat__chunk *chunk, int found, bool is_replaced,
+                          leat__batch_shape *shape)
 {
-    *status = LEAT_OK;
+    int status = LEAT_OK;
     if (!batch->slab->device->ops->unified)
-        *status = await_upload(worker, batch);
-    if (*status || chunk->failed == 0)
-        return false;
-    *status = find_shape(worker, batch, chunk, shape);
-    if (!*status)
-        *status = leat__batch_reserve(batch, shape);
-    return !*status;
+        status = await_upload(worker, batch);
+    if (status)
+        return status;
+    if (is_replaced)
+        found =
+            leat__replacement_shape(&worker->replacement, batch, chunk, shape);
+    return found ? found : leat__batch_reserve(batch, shape);
 }
 
-/* The first sample decides the shape. Whether there is one. */
+/*
+ * The first sample decides the shape. Whether there is one. What replaces it
+ * may be that of a chunk before, whose worker may wait for threads that prepare
+ * batches: it is waited for first.
+ */
 static bool prepare_batch(leat__worker *worker, leat__batch *batch,
                           leat__chunk *chunk)
 {
     leat__batch_shape shape;
-    int status;
+    bool has_first = chunk->failed != 0;
+    int status = has_first ? find_shape(worker, chunk, &shape) : chunk->status;
+    bool is_replaced = has_first && status == LEAT_EDATA && worker->carry_chain;
+    if (is_replaced)
+        leat__carry_chain_await(worker->carry_chain, chunk);
     batch->held_up = 0;
     leat__batch_begin_prepare(batch);
-    bool has_shape = prepare_memory(worker, batch, chunk, &shape, &status);
-    if (status && chunk->failed != 0)
+    status = prepare_memory(worker, batch, chunk, status, is_replaced, &shape);
+    if (status && has_first)
         fail_batch(batch, chunk, 0, status);
-    if (!has_shape)
+    if (status)
         leat__batch_give_back(batch);
     leat__batch_end_prepare(batch);
-    leat__batch_set_shape(batch, has_shape ? &shape : NULL, chunk->is_last);
-    return has_shape;
+    leat__batch_set_shape(batch, status ? NULL : &shape, chunk->is_last);
+    return !status;
 }
 
 /*

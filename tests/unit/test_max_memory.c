@@ -248,29 +248,35 @@ static int varied_next(void *pass, leat_sample *sample)
 
 static int rows_of_batch = 1;
 
-/* A layer of batches of so many records, each as long as that. */
-static leat_pipeline *open_rows(int (*next)(void *, leat_sample *),
-                                leat_top_form form)
+static const leat_field_spec row = {
+    .name = "row", .dtype = LEAT_UINT8, .ndim = 1, .shape = {-1}};
+
+static void open_layer_over(leat_pipeline *rows, leat_top_form form)
 {
-    static const leat_field_spec field = {
-        .name = "row", .dtype = LEAT_UINT8, .ndim = 1, .shape = {-1}};
-    const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                      .fields = &field,
-                                      .nfields = 1,
-                                      .open = script_open,
-                                      .next = next,
-                                      .reset = script_reset};
     static leat_top top;
-    leat_pipeline *rows;
     top = (leat_top){.size = sizeof(top), .name = "row", .form = form};
     options.top = &top;
     options.ntop = 1;
     options.batch_size = rows_of_batch;
-    ck_assert_int_eq(leat_pipeline_callback(&rows, &callbacks, NULL), LEAT_OK);
     ck_assert_msg(!leat_data_layer_create(&layer, rows, &options), "%s",
                   leat_last_error());
     ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",
                   leat_last_error());
+}
+
+/* A layer of batches of so many records, each as long as that. */
+static leat_pipeline *open_rows(int (*next)(void *, leat_sample *),
+                                leat_top_form form)
+{
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &row,
+                                      .nfields = 1,
+                                      .open = script_open,
+                                      .next = next,
+                                      .reset = script_reset};
+    leat_pipeline *rows;
+    ck_assert_int_eq(leat_pipeline_callback(&rows, &callbacks, NULL), LEAT_OK);
+    open_layer_over(rows, form);
     return rows;
 }
 
@@ -390,6 +396,44 @@ START_TEST(a_large_batch_waits_for_what_others_give_back)
     leat_pipeline *rows =
         open_rows(long_batch_next, _i % 2 ? LEAT_TOP_RAGGED : LEAT_TOP_PAD);
     run(3000, &status, &done);
+    ck_assert_msg(!status, "batch %d: %s", done, leat_last_error());
+    leat_pipeline_unref(rows);
+}
+END_TEST
+
+/* Of six records one is GIANT and read last, and the next one is bad. */
+static int map_late_giant(void *user, leat_sample *sample)
+{
+    static const unsigned char bytes[GIANT];
+    (void)user;
+    int64_t number = sample->from.record % 6;
+    int64_t size = number == 3 ? GIANT : usual;
+    if (number == 3)
+        usleep(20000);
+    sample->stable = 1;
+    int status = leat_sample_set(sample, 0, LEAT_UINT8, 1, &size, bytes);
+    return status || number != 4 ? status : LEAT_EDATA;
+}
+
+/* A worker that prepares the bad one's batch needs the record before. */
+START_TEST(a_large_batch_waits_for_none_that_waits_for_it)
+{
+    static const leat_map_options map = {
+        .size = sizeof(map), .fields = &row, .nfields = 1};
+    int status, done;
+    leat_pipeline *numbers, *rows;
+    usual = 40;
+    ck_assert_int_eq(leat_pipeline_parse(&numbers, "range:600"), LEAT_OK);
+    ck_assert_int_eq(
+        leat_pipeline_map(&rows, numbers, map_late_giant, NULL, 1, &map),
+        LEAT_OK);
+    leat_pipeline_unref(numbers);
+    options.prefetch = 4;
+    options.workers = 3;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    options.max_memory = GIANT * 7 / 5 + (1 << 16);
+    open_layer_over(rows, _i ? LEAT_TOP_RAGGED : LEAT_TOP_PAD);
+    run(120, &status, &done);
     ck_assert_msg(!status, "batch %d: %s", done, leat_last_error());
     leat_pipeline_unref(rows);
 }
@@ -1090,8 +1134,9 @@ START_TEST(long_records_that_come_again_keep_to_the_memory)
     for (int i = 0; i < SAMPLES; i++) {
         expect_number(reader, &sample, i);
         /* In the midst of the long ones it has time to read ahead. */
-        for (int wait = 0;
-             i % 400 == 350 && wait < 2000 && atomic_load(&script.next) < i + 5;
+        for (int wait = 0; i % 400 == 350 && wait < 2000 &&
+                           (atomic_load(&script.next) < i + 5 ||
+                            atomic_load(&most_given) < 2L * LONG);
              wait++)
             nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -1221,6 +1266,8 @@ int main(void)
     tcase_add_loop_test(tcase, failed_batches_keep_nothing_from_others, 0, 6);
     tcase_add_loop_test(tcase, a_large_batch_waits_for_what_others_give_back, 0,
                         8);
+    tcase_add_loop_test(tcase, a_large_batch_waits_for_none_that_waits_for_it,
+                        0, 2);
     tcase_add_test(tcase, an_automatic_prefetch_of_an_allocators_memory_counts);
     tcase_add_loop_test(tcase, a_reader_refuses_a_size_that_is_too_large_for_it,
                         0, 7);

@@ -22,7 +22,7 @@
 enum { HANG = 60, THREADS = 6, MANY = 3000 };
 
 /* A sanitizer's threads take long. */
-enum { LEAVINGS = IS_SANITIZED ? 100 : 2000 };
+enum { LEAVINGS = IS_SANITIZED ? 100 : 500 };
 
 static void set_up(void)
 {

@@ -99,6 +99,8 @@ void leat__replacement_end(leat__replacement *replacement,
     handed->look = replacement->look;
     if (has_shape)
         handed->shape = batch->shape;
+    /* What variable tops took is of this batch's samples. */
+    handed->shape.bytes = handed->shape.fixed;
     handed->is_mixed = replacement->is_mixed;
     handed->epoch = replacement->epoch;
     if (replacement->state == LEAT__CARRY_RECORD)
