@@ -202,6 +202,40 @@ START_TEST(a_new_file_whose_transaction_has_no_room_is_read_without_a_lock)
 }
 END_TEST
 
+static int64_t count_looks(void)
+{
+    leat__lmdb_environment *environment;
+    int64_t before = fault_count(FAULT_STAT);
+    ck_assert_int_eq(leat__lmdb_environment_open(&environment, directory),
+                     LEAT_OK);
+    leat__lmdb_environment_close(environment);
+    return fault_count(FAULT_STAT) - before;
+}
+
+/* Beside a lock file of liblmdb's of another name. */
+START_TEST(an_opening_looks_at_no_other_database_that_is_open)
+{
+    enum { OTHERS = 5 };
+    leat__lmdb_environment *environment[OTHERS];
+    static char others[OTHERS][FIXTURE_PATH];
+    char lock[3 * FIXTURE_PATH];
+    snprintf(lock, sizeof(lock), "%s-lock", path);
+    fixture_store(lock, "", 0);
+    int64_t looks = count_looks();
+    for (int i = 0; i < OTHERS; i++) {
+        fixture_directory(others[i]);
+        fixture_write(others[i], make, RECORDS);
+        ck_assert_int_eq(
+            leat__lmdb_environment_open(&environment[i], others[i]), LEAT_OK);
+    }
+    ck_assert_int_eq(count_looks(), looks);
+    for (int i = 0; i < OTHERS; i++) {
+        leat__lmdb_environment_close(environment[i]);
+        fixture_remove(others[i]);
+    }
+}
+END_TEST
+
 static int open_environment(void)
 {
     leat__lmdb_environment *environment = NULL;
@@ -490,6 +524,7 @@ int main(void)
     tcase_add_test(tcase, a_file_that_cannot_be_opened_leaves_the_output_alone);
     tcase_add_test(tcase, a_meta_page_that_comes_in_pieces_is_whole);
     tcase_add_test(tcase, readers_of_one_file_share_its_environment);
+    tcase_add_test(tcase, an_opening_looks_at_no_other_database_that_is_open);
     tcase_add_test(tcase,
                    a_lock_that_could_not_be_taken_is_tried_anew_for_a_new_file);
     tcase_add_test(

@@ -95,18 +95,23 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a, const leat__lmdb_lock *b)
     return a->file.device == b->file.device && a->file.inode == b->file.inode;
 }
 
+static bool is_one(const leat__lmdb_lock *lock, const struct stat *found)
+{
+    return found->st_dev == lock->file.device &&
+           found->st_ino == lock->file.inode;
+}
+
 bool leat__lmdb_lock_is_at(const leat__lmdb_lock *lock, const char *path)
 {
     struct stat found;
-    return stat(path, &found) == 0 && found.st_dev == lock->file.device &&
-           found.st_ino == lock->file.inode;
+    return stat(path, &found) == 0 && is_one(lock, &found);
 }
 
-/* The process's lock of the lock file at `path`; NULL: none. */
-static leat__lmdb_lock *find_at(const char *path)
+/* The process's lock of that lock file; NULL: none. */
+static leat__lmdb_lock *find_own(const struct stat *found)
 {
     leat__lmdb_lock *at = atomic_load(&locks);
-    while (at && !leat__lmdb_lock_is_at(at, path))
+    while (at && !is_one(at, found))
         at = atomic_load(&at->next);
     return at;
 }
@@ -124,7 +129,7 @@ int leat__lmdb_lock_find_user(const char *path, bool otherwise, bool *out)
     if (stat(path, &found) != 0 || !S_ISREG(found.st_mode))
         return LEAT_OK;
     *out = otherwise;
-    const leat__lmdb_lock *own = find_at(path);
+    const leat__lmdb_lock *own = find_own(&found);
     int fd = own ? own->file.fd
                  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
