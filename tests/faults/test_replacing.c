@@ -6,9 +6,11 @@
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
 #include "readers/lmdb/lmdb_environment.h"
+#include "readers/lmdb/lmdb_snapshot.h"
 #include "support/other_process.h"
 #include "support/suite.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 #include <leat.h>
@@ -173,6 +175,11 @@ START_TEST(the_lock_of_the_file_that_replaced_it_is_not_called_damaged)
 }
 END_TEST
 
+static void use_once(const char *path)
+{
+    fixture_put(fixture_env(path, 0), make, 0, OLD, 0);
+}
+
 static leat__lmdb_environment *replacement;
 
 static void replace_and_open(void)
@@ -198,6 +205,48 @@ START_TEST(the_lock_stays_that_of_the_file_that_was_opened_meanwhile)
                                                &replacement->file) == LEAT_OK,
                   "%s", leat_last_error());
     leat__lmdb_environment_close(late);
+    leat__lmdb_environment_close(replacement);
+    leat__lmdb_environment_close(old);
+}
+END_TEST
+
+/* By another thread, after this one has opened the old file and before it takes
+   a slot: the lock's transaction is one that the old file lacks, or its one
+   before the latest. */
+START_TEST(a_file_that_is_replaced_before_its_slot_is_taken_is_read)
+{
+    leat__lmdb_environment *old;
+    if (_i == 0)
+        other_process_run(use_other, other);
+    else
+        other_process_run(use_once, directory);
+    ck_assert_int_eq(leat__lmdb_environment_open(&old, directory), LEAT_OK);
+    fault_act(replace_and_open);
+    fault_arm(FAULT_HINT, 0, FAULT_ACT, 0);
+    int64_t records = count_records();
+    ck_assert_msg(records == OLD, "%s", leat_last_error());
+    ck_assert_ptr_nonnull(replacement);
+    ck_assert_int_eq(count_records(), NEW);
+    leat__lmdb_environment_close(replacement);
+    leat__lmdb_environment_close(old);
+}
+END_TEST
+
+/* The new file's transactions say nothing about the old one. */
+START_TEST(a_reader_without_a_slot_outlives_the_replacement_of_its_file)
+{
+    leat__lmdb_environment *old;
+    leat__lmdb_snapshot *snapshot;
+    other_process_run(use_other, other);
+    ck_assert_int_eq(leat__lmdb_environment_open(&old, directory), LEAT_OK);
+    fault_arm(FAULT_HINT, 0, EFAULT, 0); /* no room for the slot */
+    ck_assert_int_eq(leat__lmdb_snapshot_open(&snapshot, directory), LEAT_OK);
+    ck_assert_int_eq(fault_disarm(), 1);
+    ck_assert_int_eq(leat__lmdb_snapshot_is_exposed(snapshot), 1);
+    replace_and_open();
+    ck_assert_msg(!leat__lmdb_snapshot_check(snapshot), "%s",
+                  leat_last_error());
+    leat__lmdb_snapshot_close(snapshot);
     leat__lmdb_environment_close(replacement);
     leat__lmdb_environment_close(old);
 }
@@ -346,6 +395,10 @@ int main(void)
         3);
     tcase_add_loop_test(
         tcase, the_lock_stays_that_of_the_file_that_was_opened_meanwhile, 0, 2);
+    tcase_add_loop_test(
+        tcase, a_file_that_is_replaced_before_its_slot_is_taken_is_read, 0, 2);
+    tcase_add_test(
+        tcase, a_reader_without_a_slot_outlives_the_replacement_of_its_file);
     tcase_add_loop_test(
         tcase, a_link_in_the_place_of_the_lock_file_is_not_followed, 0, 4);
     tcase_add_loop_test(tcase, a_removed_lock_file_is_not_locked, 0, 3);

@@ -501,18 +501,7 @@ void leat__lmdb_environment_close(leat__lmdb_environment *environment)
 int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
                                   uint64_t *out)
 {
-    const leat__lmdb_file *file = &environment->file;
-    leat__lmdb_meta meta[2] = {{0}};
-    if (leat__lmdb_lock_is_held(environment->lock)) {
-        *out = leat__lmdb_lock_latest(environment->lock);
-        return LEAT_OK;
-    }
-    int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
-    if (!status)
-        status = leat__lmdb_file_meta(file, 1, meta[0].page_size, &meta[1]);
-    if (!status)
-        *out = meta[meta[0].txnid < meta[1].txnid].txnid;
-    return status;
+    return leat__lmdb_lock_latest(environment->lock, &environment->file, out);
 }
 
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
@@ -520,7 +509,8 @@ int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
 {
     *code = 0;
     if (leat__lmdb_lock_is_held(environment->lock)) {
-        int status = leat__lmdb_lock_pin(environment->lock, began, out, code);
+        int status = leat__lmdb_lock_pin(environment->lock, &environment->file,
+                                         began, out, code);
         if (status || !*code)
             return status;
     }

@@ -14,8 +14,10 @@
  *   another container.
  * - readers_mutex: see lmdb_slot.c.
  *
- * This struct is immutable once join has returned, except the data file's
- * identity and the references, whose uses the caller serialises.
+ * This struct is immutable once join has returned, except the references, whose
+ * uses the caller serialises, and the data file's identity. That changes with
+ * the table's transaction, and any thread reads the two together, so both are
+ * under data_lock, which is taken last and held for no call of the system.
  *
  * fork: a lock of the open file lasts as long as any process has the file open
  * or mapped, so a child must have neither. `locks` lists all locks from before
@@ -48,11 +50,12 @@
 struct leat__lmdb_lock {
     leat__lmdb_lock_file file;
 
-    /* Serialised by the caller: the data file that the table's txnid belongs
-     * to, and users. */
+    /* The data file that the table's txnid belongs to. Written by serialised
+     * calls under data_lock, and read under either. */
     dev_t data_device;
     ino_t data_inode;
-    int references;
+
+    int references; /* serialised by the caller */
 
     _Atomic(leat__lmdb_lock *) next; /* written by the serialised calls */
 };
@@ -61,6 +64,9 @@ typedef _Atomic(leat__lmdb_lock *) lock_link;
 
 /* All of this process; written by the calls that the caller serialises. */
 static lock_link locks;
+
+/* Protects the data files' identities with their transactions. */
+static pthread_mutex_t data_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
                          int *code)
@@ -159,6 +165,56 @@ static int read_latest(const leat__lmdb_file *file, uint64_t txnid[2])
     return status;
 }
 
+static bool is_of(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
+{
+    return lock->data_device == file->device && lock->data_inode == file->inode;
+}
+
+/* Whose transaction the table has; 0, 0: no file's. */
+static void set_data(leat__lmdb_lock *lock, dev_t device, ino_t inode)
+{
+    pthread_mutex_lock(&data_lock);
+    lock->data_device = device;
+    lock->data_inode = inode;
+    pthread_mutex_unlock(&data_lock);
+}
+
+/* No file's, until set_data. */
+static void set_table(leat__lmdb_lock *lock, uint64_t latest)
+{
+    pthread_mutex_lock(&data_lock);
+    lock->data_device = 0;
+    lock->data_inode = 0;
+    atomic_store(&lock->file.table->txnid, latest);
+    pthread_mutex_unlock(&data_lock);
+}
+
+/* Whether the table has that of `file`, then *out. */
+static bool find_latest(const leat__lmdb_lock *lock,
+                        const leat__lmdb_file *file, uint64_t *out)
+{
+    if (!leat__lmdb_lock_is_held(lock))
+        return false;
+    pthread_mutex_lock(&data_lock);
+    bool is_found = is_of(lock, file);
+    if (is_found)
+        *out = atomic_load(&lock->file.table->txnid);
+    pthread_mutex_unlock(&data_lock);
+    return is_found;
+}
+
+int leat__lmdb_lock_latest(const leat__lmdb_lock *lock,
+                           const leat__lmdb_file *file, uint64_t *out)
+{
+    uint64_t txnid[2];
+    if (find_latest(lock, file, out))
+        return LEAT_OK;
+    int status = read_latest(file, txnid);
+    if (!status)
+        *out = txnid[txnid[0] < txnid[1]];
+    return status;
+}
+
 static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                       int *code)
 {
@@ -166,7 +222,7 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     int status = read_latest(file, txnid);
     *code = status ? 0 : leat__lmdb_lock_file_ready(&lock->file);
     if (!status && !*code)
-        atomic_store(&lock->file.table->txnid, txnid[txnid[0] < txnid[1]]);
+        set_table(lock, txnid[txnid[0] < txnid[1]]);
     return status;
 }
 
@@ -182,13 +238,12 @@ static int refuse_latest(const leat__lmdb_lock *lock, uint64_t latest,
         lock->file.path, (unsigned long long)latest, file->data, what);
 }
 
-/* A writer may commit between the two reads. */
-int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
-                                 const leat__lmdb_file *file)
+/* Whatever file the table's is. A writer may commit between the two reads. */
+static int check_table(const leat__lmdb_lock *lock, const leat__lmdb_file *file)
 {
     uint64_t txnid[2], latest = 0;
     for (int i = 0; i < TRIES_MAX; i++) {
-        latest = leat__lmdb_lock_latest(lock);
+        latest = atomic_load(&lock->file.table->txnid);
         int status = read_latest(file, txnid);
         if (status)
             return status;
@@ -196,6 +251,13 @@ int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
             return LEAT_OK;
     }
     return refuse_latest(lock, latest, file, "does not have");
+}
+
+int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
+                                 const leat__lmdb_file *file)
+{
+    uint64_t latest;
+    return find_latest(lock, file, &latest) ? check_table(lock, file) : LEAT_OK;
 }
 
 /*
@@ -208,7 +270,8 @@ int leat__lmdb_lock_check_overtaken(const leat__lmdb_lock *lock,
 {
     const int *writer = &lock->file.table->writer_mutex.__data.__lock;
     bool is_free = __atomic_load_n(writer, __ATOMIC_ACQUIRE) == 0;
-    if (leat__lmdb_lock_latest(lock) != id)
+    uint64_t latest;
+    if (!find_latest(lock, file, &latest) || latest != id)
         return LEAT_AGAIN;
     return is_free ? refuse_latest(lock, id, file,
                                    "is past, though no writer is at work")
@@ -254,7 +317,7 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     if (status || *code)
         return status;
     if (!is_alone)
-        return leat__lmdb_lock_check_latest(lock, file);
+        return check_table(lock, file);
     status = leat__lmdb_lock_file_make(&lock->file, code);
     if (!status && !*code)
         status = set_latest(lock, file, code);
@@ -294,31 +357,25 @@ int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                            int *code)
 {
     *code = 0;
-    if (!lock->file.table ||
-        (lock->data_device == file->device && lock->data_inode == file->inode))
+    if (!lock->file.table || is_of(lock, file))
         return LEAT_OK;
     bool is_alone = leat__lmdb_lock_file_set_lock(&lock->file, F_WRLCK, 0) == 0;
-    int status = is_alone ? set_latest(lock, file, code)
-                          : leat__lmdb_lock_check_latest(lock, file);
+    int status =
+        is_alone ? set_latest(lock, file, code) : check_table(lock, file);
     int shared =
         is_alone ? leat__lmdb_lock_file_set_lock(&lock->file, F_RDLCK, 0) : 0;
     if (!status && shared)
         status =
             leat__error_system(shared, "%s: cannot be shared", lock->file.path);
-    if (status || *code)
-        return status;
-    lock->data_device = file->device;
-    lock->data_inode = file->inode;
-    return LEAT_OK;
+    if (!status && !*code)
+        set_data(lock, file->device, file->inode);
+    return status;
 }
 
 void leat__lmdb_lock_leave(leat__lmdb_lock *lock, const leat__lmdb_file *file)
 {
-    if (!lock || lock->data_device != file->device ||
-        lock->data_inode != file->inode)
-        return;
-    lock->data_device = 0;
-    lock->data_inode = 0;
+    if (lock && is_of(lock, file))
+        set_data(lock, 0, 0);
 }
 
 leat__lmdb_lock *leat__lmdb_lock_ref(leat__lmdb_lock *lock)
@@ -357,11 +414,7 @@ void leat__lmdb_lock_forget_all(void)
          at = atomic_load(&at->next))
         leat__lmdb_lock_file_forget(&at->file);
     atomic_store(&locks, NULL);
-}
-
-uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
-{
-    return atomic_load(&lock->file.table->txnid);
+    data_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
 int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
@@ -381,27 +434,31 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
         (void)leat__lmdb_lock_file_set_lock(&lock->file, F_UNLCK, 0);
         return status;
     }
-    lock->data_device = file->device;
-    lock->data_inode = file->inode;
+    set_data(lock, file->device, file->inode);
     return LEAT_OK;
 }
 
-int leat__lmdb_lock_pin(leat__lmdb_lock *lock, int64_t began,
-                        leat__lmdb_pin *out, int *code)
+int leat__lmdb_lock_pin(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                        int64_t began, leat__lmdb_pin *out, int *code)
 {
     int64_t at = -1;
+    uint64_t txnid = LEAT__LMDB_NO_TXN, latest = 0;
     int status = leat__lmdb_slot_take(&lock->file, began, &at, code);
     if (status || *code)
         return status;
     /* A writer that commits in between may not see the slot. */
     leat__lmdb_lock_slot *slot = &lock->file.table->slot[at];
-    size_t txnid;
-    do {
-        txnid = atomic_load(&lock->file.table->txnid);
+    status = leat__lmdb_lock_latest(lock, file, &latest);
+    while (!status && txnid != latest) {
+        txnid = latest;
         atomic_store(&slot->txnid, txnid);
-    } while (txnid != atomic_load(&lock->file.table->txnid));
-    *out = (leat__lmdb_pin){txnid, at};
-    return LEAT_OK;
+        status = leat__lmdb_lock_latest(lock, file, &latest);
+    }
+    if (status)
+        leat__lmdb_slot_release(&lock->file, at);
+    else
+        *out = (leat__lmdb_pin){txnid, at};
+    return status;
 }
 
 void leat__lmdb_lock_unpin(leat__lmdb_lock *lock, const leat__lmdb_pin *pin)

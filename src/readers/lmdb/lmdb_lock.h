@@ -62,9 +62,10 @@ bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
 
 /*
  * Switches the lock to `file`, which replaced the data file that the process
- * held it for. If there is no room for that, *code is ENOSPC, the lock as it
- * was and the status LEAT_OK; else *code is 0. Errors: LEAT_EIO when another
- * process still uses it for the old one.
+ * held it for: that one's slots stay, and its readers go by its meta pages. If
+ * there is no room for that, *code is ENOSPC, the lock as it was and the status
+ * LEAT_OK; else *code is 0. Errors: LEAT_EIO when another process still uses it
+ * for the old one.
  */
 int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                            int *code);
@@ -87,31 +88,38 @@ void leat__lmdb_lock_close(leat__lmdb_lock *lock);
  */
 void leat__lmdb_lock_forget_all(void);
 
-/* The latest committed transaction. Any thread. */
-uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock);
+/*
+ * The latest committed transaction of `file`: the lock's, or the file's own
+ * where the lock is not held or is another file's. Errors: LEAT_EIO,
+ * LEAT_EFORMAT. Any thread.
+ */
+int leat__lmdb_lock_latest(const leat__lmdb_lock *lock,
+                           const leat__lmdb_file *file, uint64_t *out);
 
-/* Checks that it is one of the two that the data file has. Errors: LEAT_EIO,
- * LEAT_EFORMAT. Any thread. */
+/* Checks that the lock's, if it is the data file's, is one of the two that the
+ * file has. Errors: LEAT_EIO, LEAT_EFORMAT. Any thread. */
 int leat__lmdb_lock_check_latest(const leat__lmdb_lock *lock,
                                  const leat__lmdb_file *file);
 
 /*
  * Checks that transaction `id`, which the data file has a later one than, is
  * the latest all the same: a writer is about to say that it is not, or died
- * before. LEAT_AGAIN: it is not. Errors: LEAT_EIO where no writer is, so that
- * the file is another one than the lock's users have. Any thread.
+ * before. LEAT_AGAIN: it is not, or the lock is another file's. Errors:
+ * LEAT_EIO where no writer is, so that the file is another one than the lock's
+ * users have. Any thread.
  */
 int leat__lmdb_lock_check_overtaken(const leat__lmdb_lock *lock,
                                     const leat__lmdb_file *file, uint64_t id);
 
 /*
- * Takes a slot for the latest transaction. `began`: when the caller did, by
- * leat__clock_now. *code is ENOSPC or EDQUOT where the file system has no room
- * for one, and *out not set; else 0. Errors: LEAT_EIO if all are taken, the
- * table is damaged, or a process holds it for too long. Any thread.
+ * Takes a slot for the latest transaction of `file`, as leat__lmdb_lock_latest
+ * has it. `began`: when the caller did, by leat__clock_now. *code is ENOSPC or
+ * EDQUOT where the file system has no room for one, and *out not set; else 0.
+ * Errors: LEAT_EIO if all are taken, the table is damaged, or a process holds
+ * it for too long; LEAT_EFORMAT. Any thread.
  */
-int leat__lmdb_lock_pin(leat__lmdb_lock *lock, int64_t began,
-                        leat__lmdb_pin *out, int *code);
+int leat__lmdb_lock_pin(leat__lmdb_lock *lock, const leat__lmdb_file *file,
+                        int64_t began, leat__lmdb_pin *out, int *code);
 
 /* Releases the slot. Any thread. */
 void leat__lmdb_lock_unpin(leat__lmdb_lock *lock, const leat__lmdb_pin *pin);

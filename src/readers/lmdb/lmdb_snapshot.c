@@ -249,10 +249,8 @@ static int try_open(leat__lmdb_snapshot **out,
  * writer was faster. */
 static int explain_tries(const leat__lmdb_environment *environment)
 {
-    const leat__lmdb_lock *lock = environment->lock;
-    int status = leat__lmdb_lock_is_held(lock)
-                     ? leat__lmdb_lock_check_latest(lock, &environment->file)
-                     : LEAT_OK;
+    int status =
+        leat__lmdb_lock_check_latest(environment->lock, &environment->file);
     return status ? status
                   : leat_error(LEAT_EIO,
                                "%s: a writer changes it faster than it can be "
