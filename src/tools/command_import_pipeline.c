@@ -232,6 +232,66 @@ static void find_fields(struct pipeline_import *import)
                      leat_pipeline_text(import->pipeline));
 }
 
+/* What tells the data from others and, as far as the readers know, from what
+   they were. */
+static int identify(leat_reader *reader, leat_token *out)
+{
+    int status = leat_reader_identify(reader, out);
+    if (status != LEAT_EUNSUPPORTED)
+        return status;
+    out->size = 0;
+    return leat_reader_save(reader, out);
+}
+
+/* Adds a line of a token to the arguments. */
+static int add_token(struct importer *importer, const char *what,
+                     leat_token *token)
+{
+    const char *text = leat_token_text(token);
+    return text ? importer_add(importer, "%s of token %s", what, text)
+                : LEAT_ENOMEM;
+}
+
+/* What an LMDB adds to the token of a pipeline that reads it. Empty where it
+   cannot be read so. */
+static void identify_database(const char *path, leat_token *out)
+{
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    if (leat_pipeline_lmdb(&pipeline, path, NULL) ||
+        leat_pipeline_open(pipeline, &reader) ||
+        leat_reader_identify(reader, out))
+        out->size = 0;
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+/* Adds a line of the token without what the target, which is to be replaced,
+   adds to it. Where that is not found, as in a hash of several, the line is of
+   all. */
+static int add_others(struct importer *importer, const char *target,
+                      const leat_token *token)
+{
+    leat_token own, others;
+    leat_token_init(&own);
+    leat_token_init(&others);
+    identify_database(target, &own);
+    int status = LEAT_OK;
+    for (size_t at = 0; !status && at < token->size;) {
+        const unsigned char *bytes = token->bytes + at;
+        bool is_own = own.size > 0 && own.size <= token->size - at &&
+                      !memcmp(bytes, own.bytes, own.size);
+        at += is_own ? own.size : 1;
+        if (!is_own)
+            status = leat_token_put(&others, bytes, 1);
+    }
+    if (!status)
+        status = add_token(importer, "other data", &others);
+    leat_token_finish(&own);
+    leat_token_finish(&others);
+    return status;
+}
+
 /* The text, and the readers' own description of the data as they are now. */
 static void add_arguments(struct pipeline_import *import, const char *target)
 {
@@ -245,16 +305,11 @@ static void add_arguments(struct pipeline_import *import, const char *target)
     bool is_in_place = pipeline_paths_database(import->pipeline, target);
     if (is_in_place)
         output_require(importer_add(importer, "reads what it replaces"));
-    int status = leat_reader_identify(import->reader, &token);
-    /* Some of the data are told from others, though not from what they were. */
-    if (status == LEAT_EUNSUPPORTED) {
-        token.size = 0;
-        status = leat_reader_save(import->reader, &token);
-    }
-    const char *text = status ? NULL : leat_token_text(&token);
+    int status = identify(import->reader, &token);
+    if (!status && is_in_place)
+        status = add_others(importer, target, &token);
     if (!status)
-        status = text ? importer_add(importer, "data of token %s", text)
-                      : LEAT_ENOMEM;
+        status = add_token(importer, "data", &token);
     leat_token_finish(&token);
     if (status != LEAT_EUNSUPPORTED)
         output_require(status);

@@ -163,14 +163,14 @@ static void make_their_database(void)
     make_database(path, "theirs");
 }
 
-static void die_after(int replace, enum point point, const char *text)
+static void die_of(const struct staging_options *options, enum point point,
+                   const char *text)
 {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        struct staging_options options = options_of(replace);
         struct staging staging;
-        int status = staging_open(&staging, &options);
+        int status = staging_open(&staging, options);
         if (!status) {
             fill(&staging, text);
             meanwhile = point == OVERTAKEN ? make_their_database : NULL;
@@ -182,6 +182,12 @@ static void die_after(int replace, enum point point, const char *text)
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
+}
+
+static void die_after(int replace, enum point point, const char *text)
+{
+    struct staging_options options = options_of(replace);
+    die_of(&options, point, text);
 }
 
 START_TEST(publishing_leaves_the_database_and_nothing_else)
@@ -257,6 +263,39 @@ START_TEST(a_run_killed_after_publishing_is_complete_with_its_result)
         staging_close(&staging, 0);
         ck_assert(has_text(beside("/data.mdb"), "whole"));
         ck_assert(!is_there(beside(".leat-part")));
+    }
+}
+END_TEST
+
+/* Killed right after it replaced what it had read: the line of all data is
+   another one now, but not that of the other inputs. */
+START_TEST(a_run_in_place_is_complete_unless_its_other_inputs_changed)
+{
+    static const char before[] = "wheat\nother data of rye\ndata of old\n";
+    static const char same[] = "wheat\nother data of rye\ndata of new\n";
+    static const char other[] = "wheat\nother data of oats\ndata of new\n";
+    static const char another[] = "barley\nother data of rye\ndata of new\n";
+    struct staging_options options = options_of(1);
+    options.in_place = true;
+    options.arguments = before;
+    die_of(&options, PUBLISHED, "whole");
+    options.arguments = other;
+    refuses(&options, "of other inputs than now");
+    ck_assert(has_text(beside("/data.mdb"), "whole"));
+    options.arguments = same;
+    struct staging staging = open_staging(&options);
+    ck_assert_int_eq(staging.state, STAGING_COMPLETE);
+    staging_close(&staging, 0);
+    ck_assert(!is_there(beside(".leat-part")));
+    for (int i = 0; i < 2; i++) {
+        options.restart = false;
+        options.arguments = before;
+        die_of(&options, PUBLISHED, "whole");
+        options.restart = i == 0;
+        options.arguments = i ? another : other;
+        staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_FRESH);
+        staging_close(&staging, 0);
     }
 }
 END_TEST
@@ -873,6 +912,8 @@ int main(void)
     tcase_add_test(tcase, the_same_arguments_resume_after_a_kill_at_any_point);
     tcase_add_test(tcase,
                    a_run_killed_after_publishing_is_complete_with_its_result);
+    tcase_add_test(tcase,
+                   a_run_in_place_is_complete_unless_its_other_inputs_changed);
     tcase_add_test(tcase, a_published_database_is_not_resumed);
     tcase_add_test(tcase, a_changed_file_of_the_same_inode_is_not_complete);
     tcase_add_test(tcase,

@@ -160,20 +160,44 @@ static bool is_same(const struct staging *staging, const char *journal)
            !strncmp(rest, COMPLETE, strnlen(rest, strlen(COMPLETE)));
 }
 
-/* The same of a published database's journal. An import in place has replaced
-   its own source, so that the line of the source's data is another one now. */
-static bool is_same_published(const struct staging *staging,
-                              const char *journal)
+/* The same of a published database's journal, whatever the last lines of the
+   arguments are, so many. */
+static bool is_same_but(const struct staging *staging, const char *journal,
+                        int lines)
 {
-    if (!staging->in_place || !staging->journal)
-        return is_same(staging, journal);
-    const char *last =
-        memrchr(staging->journal, '\n', strlen(staging->journal) - 1);
-    size_t length = (size_t)(last + 1 - staging->journal);
+    size_t length = strlen(staging->journal);
+    for (int i = 0; i < lines; i++)
+        length = (size_t)((char *)memrchr(staging->journal, '\n', length - 1) +
+                          1 - staging->journal);
+    if (strncmp(journal, staging->journal, length) != 0)
+        return false;
     const char *rest = journal + length;
-    return !strncmp(journal, staging->journal, length) &&
-           !strncmp(rest + strcspn(rest, "\n"), "\n" COMPLETE,
-                    strlen("\n" COMPLETE));
+    for (int i = 0; i < lines && *rest; i++) {
+        rest += strcspn(rest, "\n");
+        rest += *rest == '\n';
+    }
+    return !strncmp(rest, COMPLETE, strlen(COMPLETE));
+}
+
+/* Whether a published database's journal is of this run's arguments. An import
+   in place has replaced its own source, so that the line of all data is another
+   one now. If that of the others is, too, making it again would apply it twice
+   to its own source, and passing it by would not apply it to the others. */
+static int check_published(const struct staging *staging, const char *journal,
+                           bool *is_own)
+{
+    if (!staging->in_place || !staging->journal) {
+        *is_own = is_same(staging, journal);
+        return LEAT_OK;
+    }
+    *is_own = is_same_but(staging, journal, 1);
+    if (*is_own || !is_same_but(staging, journal, 2))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: the same command has made it, of other inputs than "
+                      "now or of some that cannot be told from it: remove %s "
+                      "to keep it so, or --restart imports once more",
+                      staging->target, staging->path);
 }
 
 /* Names the first line in which the two differ. */
@@ -279,12 +303,16 @@ static int find_state(struct staging *staging, const char *journal,
         return status;
     if (*staged || !read_result(journal, &result, saved)) {
         staging->state = *staged ? STAGING_RESUMED : STAGING_FRESH;
-    } else if (!restart && !strcmp(target, saved) &&
-               is_same_published(staging, journal)) {
+        return LEAT_OK;
+    }
+    bool is_own = false;
+    if (!restart && !strcmp(target, saved))
+        status = check_published(staging, journal, &is_own);
+    if (!status && is_own) {
         staging->state = STAGING_COMPLETE;
         staging->result = result;
         staging->published = true;
-    } else {
+    } else if (!status) {
         status = remove_database(staging);
         if (!status)
             status = remove_entry(staging, "journal", 0);

@@ -16,7 +16,8 @@ struct staging_options {
     const char *target;
     const char *arguments; /* lines that decide the records; NULL: no journal */
     bool in_place;         /* the target is read: the last of these lines is of
-                              its data, which are others once it is replaced */
+                              all data, which are others once it is replaced,
+                              and the one before it of the other inputs' */
     bool replace;          /* a database at the target gives way */
     bool restart;          /* so does an unfinished one, of any arguments; and a
                               complete one is made again */

@@ -56,8 +56,8 @@ struct importer {
     bool restart;
     bool json;
     bool is_once;     /* an input, such as a pipe, is never the same twice */
-    bool is_in_place; /* the target is an input, and the last line of the
-                         arguments tells of its data */
+    bool is_in_place; /* the target is an input: the last lines of the
+                         arguments are as in staging_options */
     char *arguments;  /* lines that decide the records: importer_add */
 };
 
