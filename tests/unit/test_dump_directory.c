@@ -1,5 +1,6 @@
 /* The files of an earlier dump that give way, and get their names back. */
 #include "support/suite.h"
+#include "tools/cli/interrupt.h"
 #include "tools/delivery/dump_directory.h"
 #include "tools/delivery/dump_writer.h"
 
@@ -12,12 +13,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/leat_dump_XXXXXX";
@@ -155,6 +158,69 @@ static int publish_two_batches(const char *takes_back)
     leat_blob_destroy(blob);
     return status;
 }
+
+/* In a process of its own, with which the signal stays: nothing is moved from
+ * the common file of the batches, which goes. */
+static void split_after_signal(void)
+{
+    const int64_t shape[] = {1}, other[] = {2};
+    struct dump_writer *writer = NULL;
+    leat_device *device = NULL;
+    leat_blob *blob = NULL;
+    int status = leat_device_find(&device, "cpu");
+    if (!status)
+        status = leat_blob_create(&blob, device);
+    if (!status)
+        status = leat_blob_reshape(blob, LEAT_UINT8, 1, shape);
+    if (!status)
+        status = dump_writer_open(&writer, directory, NULL, true);
+    if (!status)
+        status = dump_writer_add(writer, 0, "data", false);
+    for (int i = 0; !status && i < 3; i++)
+        status = dump_writer_put(writer, 0, blob);
+    if (!status)
+        status = leat_blob_reshape(blob, LEAT_UINT8, 1, other);
+    if (status)
+        _exit(2);
+    raise(SIGTERM);
+    status = dump_writer_put(writer, 0, blob);
+    bool is_ended =
+        status == LEAT_ECANCELLED && dump_writer_files(writer, 0) == 0;
+    dump_writer_close(writer);
+    _exit(is_ended ? 0 : 1);
+}
+
+/* Likewise: none of the files of an earlier dump is listed. */
+static void list_after_signal(void)
+{
+    struct dump_directory dump;
+    int files = count_files();
+    if (dump_directory_open(&dump, directory, NULL, true))
+        _exit(2);
+    raise(SIGTERM);
+    bool is_ended = dump_directory_list_earlier(&dump) == LEAT_ECANCELLED &&
+                    count_files() == files;
+    dump_directory_close(&dump, false);
+    _exit(is_ended ? 0 : 1);
+}
+
+START_TEST(after_a_signal_no_further_file_is_made)
+{
+    static void (*const end[])(void) = {split_after_signal, list_after_signal};
+    int status;
+    write_file("data.npy", dump_start);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        interrupt_catch();
+        end[_i]();
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(count_files(), 1);
+    ck_assert(begins_so(in("data.npy"), dump_start));
+}
+END_TEST
 
 static void set_aside(struct dump_directory *dump)
 {
@@ -376,6 +442,7 @@ int main(void)
     tcase_add_loop_test(tcase, nor_is_it_removed_with_a_dump_that_is_taken_back,
                         0, 2);
     tcase_add_loop_test(tcase, a_pipe_of_a_dump_s_name_is_not_opened, 0, 2);
+    tcase_add_loop_test(tcase, after_a_signal_no_further_file_is_made, 0, 2);
     tcase_add_test(tcase, what_a_killed_dump_left_of_its_token_goes);
     tcase_add_loop_test(tcase, a_file_beside_it_that_no_token_left_stays, 0, 4);
     return suite_run(suite);

@@ -311,6 +311,8 @@ static int list_earlier(struct dump_directory *directory, const char *name,
     bool is_earlier;
     struct stat about;
     int status = find_dump_file(directory, name, &is_earlier, &about);
+    if (!status && is_earlier)
+        status = interrupt_check();
     if (status || !is_earlier)
         return status;
     struct dump_earlier *one = add_earlier(directory);

@@ -62,7 +62,8 @@ int dump_directory_check(const struct dump_directory *directory,
 
 /*
  * Lists the files of an earlier dump, which are to give way. Without `force`
- * there was none, and what has come since stays. Errors: LEAT_EIO, LEAT_ENOMEM.
+ * there was none, and what has come since stays. Errors: LEAT_EIO, LEAT_ENOMEM,
+ * LEAT_ECANCELLED after a signal.
  */
 int dump_directory_list_earlier(struct dump_directory *directory);
 

@@ -200,10 +200,13 @@ static int split(struct dump_writer *writer, int i)
     errno = 0;
     if (!status && fseek(common.stream, HEADER_BYTES, SEEK_SET))
         status = system_error(writer->directory.path);
-    for (int64_t k = 0; !status && k < array->batches; k++)
-        status = fread(batch, 1, bytes, common.stream) == bytes
-                     ? write_batch(writer, i, &array->shape, batch)
-                     : system_error(writer->directory.path);
+    for (int64_t k = 0; !status && k < array->batches; k++) {
+        status = interrupt_check();
+        if (!status)
+            status = fread(batch, 1, bytes, common.stream) == bytes
+                         ? write_batch(writer, i, &array->shape, batch)
+                         : system_error(writer->directory.path);
+    }
     staged_file_discard(&common);
     free(batch);
     return status;

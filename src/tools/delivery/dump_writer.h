@@ -39,11 +39,12 @@ int dump_writer_check(const struct dump_writer *writer, const char *path);
 int dump_writer_add(struct dump_writer *writer, int i, const char *name,
                     bool is_split);
 
-/* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
+/* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM; LEAT_ECANCELLED
+   where a signal comes before its files are split. */
 int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch);
 
 /* Completes the files, after the last batch, and lists those of an earlier dump
-   that they replace. Errors: LEAT_EIO, LEAT_ENOMEM. */
+   that they replace. Errors: LEAT_EIO, LEAT_ENOMEM, LEAT_ECANCELLED. */
 int dump_writer_complete(struct dump_writer *writer);
 
 /* Gives them their names, in place of those of an earlier dump, all or none of
