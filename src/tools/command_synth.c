@@ -18,8 +18,7 @@ struct synth {
     int shape[3];
     int64_t quality;
     int64_t seed;
-    /* Returns the label. */
-    int (*draw)(struct canvas *canvas, uint64_t seed, int64_t index);
+    canvas_draw *draw;
 
     struct worker_pool *pool;
     int64_t next; /* record to be taken */
@@ -67,13 +66,16 @@ static int make_record(void *argument, const void *context, int64_t number,
                         .width = canvas->width,
                         .data = canvas->pixels,
                         .data_size = canvas_bytes(canvas)};
-    int label = synth->draw(canvas, (uint64_t)synth->seed, number);
-    int status = LEAT_OK;
+    int label;
+    int status = synth->draw(canvas, (uint64_t)synth->seed, number,
+                             interrupt_check, &label);
+    if (status)
+        return status;
     if (synth->quality) {
         datum = (leat_datum){.encoded = 1};
         status =
             image_writer_encode(canvas, image_writer_jpeg, (int)synth->quality,
-                                &image, &datum.data_size);
+                                interrupt_check, &image, &datum.data_size);
         datum.data = image;
     }
     datum.label = label;

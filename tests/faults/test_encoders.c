@@ -19,7 +19,8 @@ static void set_up(void)
     /* Its JPEG does not fit into the room that is taken first, or next. */
     static const int shape[3] = {3, 128, 128};
     ck_assert_int_eq(canvas_init(&canvas, shape), LEAT_OK);
-    (void)canvas_draw_noise(&canvas, 1, 0);
+    int label;
+    ck_assert_int_eq(canvas_draw_noise(&canvas, 1, 0, NULL, &label), LEAT_OK);
 }
 
 static void tear_down(void)
@@ -29,12 +30,12 @@ static void tear_down(void)
 
 static int encode_jpeg(unsigned char **out, size_t *size)
 {
-    return image_writer_encode(&canvas, image_writer_jpeg, 95, out, size);
+    return image_writer_encode(&canvas, image_writer_jpeg, 95, NULL, out, size);
 }
 
 static int encode_png(unsigned char **out, size_t *size)
 {
-    return image_writer_encode(&canvas, image_writer_png, 0, out, size);
+    return image_writer_encode(&canvas, image_writer_png, 0, NULL, out, size);
 }
 
 /* How many allocations failed; libjpeg makes do with less of some. */

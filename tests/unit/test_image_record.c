@@ -37,7 +37,7 @@ static void write_images(void)
     struct canvas colour = {3, HEIGHT, WIDTH, planes, NULL};
     struct canvas gray = {1, HEIGHT, WIDTH, planes, NULL};
     ck_assert_int_eq(
-        image_writer_encode(&colour, image_writer_png, 0, &bytes, &size),
+        image_writer_encode(&colour, image_writer_png, 0, NULL, &bytes, &size),
         LEAT_OK);
     write_file("colour.png", bytes, size);
     write_file("colour.PNG", bytes, size);
@@ -49,18 +49,18 @@ static void write_images(void)
     write_file("colour", bytes, size + 1);
     free(bytes);
     ck_assert_int_eq(
-        image_writer_encode(&gray, image_writer_png, 0, &bytes, &size),
+        image_writer_encode(&gray, image_writer_png, 0, NULL, &bytes, &size),
         LEAT_OK);
     write_file("gray.png", bytes, size);
     free(bytes);
     ck_assert_int_eq(
-        image_writer_encode(&gray, image_writer_jpeg, 50, &bytes, &size),
+        image_writer_encode(&gray, image_writer_jpeg, 50, NULL, &bytes, &size),
         LEAT_OK);
     write_file("gray.jpeg", bytes, size);
     free(bytes);
-    ck_assert_int_eq(
-        image_writer_encode(&colour, image_writer_jpeg, 90, &bytes, &size),
-        LEAT_OK);
+    ck_assert_int_eq(image_writer_encode(&colour, image_writer_jpeg, 90, NULL,
+                                         &bytes, &size),
+                     LEAT_OK);
     write_file("photo.jpeg", bytes, size);
     write_file("photo", bytes, size);
     free(bytes);

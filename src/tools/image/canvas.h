@@ -22,10 +22,12 @@ void canvas_finish(struct canvas *canvas);
 size_t canvas_bytes(const struct canvas *canvas);
 
 /*
- * Draws record `index` of `seed`, which is always the same image, and returns
- * its label. A digit is its own label; noise has a random one of ten.
+ * Draws record `index` of `seed`, which is always the same image. A digit is
+ * its own label; noise has a random one of ten. Before each row it calls
+ * `check`, whose error it returns; NULL: none.
  */
-int canvas_draw_digit(struct canvas *canvas, uint64_t seed, int64_t index);
-int canvas_draw_noise(struct canvas *canvas, uint64_t seed, int64_t index);
+typedef int canvas_draw(struct canvas *canvas, uint64_t seed, int64_t index,
+                        int (*check)(void), int *label);
+canvas_draw canvas_draw_digit, canvas_draw_noise;
 
 #endif

@@ -100,8 +100,8 @@ static int clamp(double value, int max)
 }
 
 /* Inks the pixels that the pen touches between two points. */
-static void draw_segment(struct canvas *canvas, const double from[2],
-                         const double to[2], double radius)
+static int draw_segment(struct canvas *canvas, const double from[2],
+                        const double to[2], double radius, int (*check)(void))
 {
     double dx = to[0] - from[0], dy = to[1] - from[1];
     double length2 = dx * dx + dy * dy + 1e-12;
@@ -111,6 +111,9 @@ static void draw_segment(struct canvas *canvas, const double from[2],
     int y0 = clamp(fmin(from[1], to[1]) - reach, canvas->height);
     int y1 = clamp(fmax(from[1], to[1]) + reach + 1, canvas->height);
     for (int y = y0; y < y1; y++) {
+        int status = check ? check() : LEAT_OK;
+        if (status)
+            return status;
         for (int x = x0; x < x1; x++) {
             double px = x + .5 - from[0], py = y + .5 - from[1];
             double t = (px * dx + py * dy) / length2;
@@ -122,15 +125,17 @@ static void draw_segment(struct canvas *canvas, const double from[2],
             *cover = fmaxf(*cover, fminf(1, (float)ink));
         }
     }
+    return LEAT_OK;
 }
 
-static void draw_stroke(struct canvas *canvas, const struct hand *hand,
-                        const struct stroke *stroke)
+static int draw_stroke(struct canvas *canvas, const struct hand *hand,
+                       const struct stroke *stroke, int (*check)(void))
 {
     enum { PIECES = 16 };
     const double *at = stroke->at;
     double from[2], to[2];
-    for (int i = 0; i <= PIECES; i++) {
+    int status = LEAT_OK;
+    for (int i = 0; !status && i <= PIECES; i++) {
         double t = (double)i / PIECES;
         double x = at[0] + t * (at[2] - at[0]);
         double y = at[1] + t * (at[3] - at[1]);
@@ -141,13 +146,15 @@ static void draw_stroke(struct canvas *canvas, const struct hand *hand,
         }
         map_point(hand, x, y, to);
         if (i)
-            draw_segment(canvas, from, to, hand->radius);
+            status = draw_segment(canvas, from, to, hand->radius, check);
         memcpy(from, to, sizeof(from));
     }
+    return status;
 }
 
 /* Mixes paper and ink in each channel, with uneven light and grain. */
-static void develop(struct canvas *canvas, struct splitmix *random)
+static int develop(struct canvas *canvas, struct splitmix *random,
+                   int (*check)(void))
 {
     double grain = splitmix_between(random, 4, 40);
     unsigned char *pixel = canvas->pixels;
@@ -158,6 +165,9 @@ static void develop(struct canvas *canvas, struct splitmix *random)
         double slope_y = splitmix_between(random, -40, 40) / canvas->height;
         const float *cover = canvas->ink;
         for (int y = 0; y < canvas->height; y++) {
+            int status = check ? check() : LEAT_OK;
+            if (status)
+                return status;
             double light = paper + slope_y * y;
             for (int x = 0; x < canvas->width; x++) {
                 double noise = splitmix_between(random, -grain, grain);
@@ -166,17 +176,23 @@ static void develop(struct canvas *canvas, struct splitmix *random)
             }
         }
     }
+    return LEAT_OK;
 }
 
-int canvas_draw_digit(struct canvas *canvas, uint64_t seed, int64_t index)
+int canvas_draw_digit(struct canvas *canvas, uint64_t seed, int64_t index,
+                      int (*check)(void), int *label)
 {
     struct splitmix random = splitmix_start(seed, (uint64_t)index);
     int digit = splitmix_below(&random, 10);
     struct hand hand = choose_hand(&random, canvas->height, canvas->width);
     memset(canvas->ink, 0,
            (size_t)canvas->height * (size_t)canvas->width * sizeof(float));
-    for (int i = 0; i < glyphs[digit].n; i++)
-        draw_stroke(canvas, &hand, &glyphs[digit].stroke[i]);
-    develop(canvas, &random);
-    return digit;
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < glyphs[digit].n; i++)
+        status = draw_stroke(canvas, &hand, &glyphs[digit].stroke[i], check);
+    if (!status)
+        status = develop(canvas, &random, check);
+    if (!status)
+        *label = digit;
+    return status;
 }

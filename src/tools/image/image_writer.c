@@ -179,13 +179,14 @@ int image_writer_bytes(const struct raster *raster, image_writer *write,
 }
 
 int image_writer_encode(const struct canvas *canvas, image_writer *write,
-                        int quality, unsigned char **out, size_t *size)
+                        int quality, int (*check)(void), unsigned char **out,
+                        size_t *size)
 {
     struct raster raster;
     int status = interleave(canvas, &raster);
     if (status)
         return status;
-    status = image_writer_bytes(&raster, write, quality, NULL, out, size);
+    status = image_writer_bytes(&raster, write, quality, check, out, size);
     free(raster.pixels);
     return status;
 }

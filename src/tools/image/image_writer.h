@@ -18,13 +18,13 @@ image_writer image_writer_png, image_writer_jpeg;
 
 /*
  * Encodes an image, or a canvas of 1 or 3 channels, with `write`, whose errors
- * it returns; a canvas without `check`. `*out` is owned by the caller: free.
- * Errors: LEAT_ENOMEM.
+ * it returns. `*out` is owned by the caller: free. Errors: LEAT_ENOMEM.
  */
 int image_writer_bytes(const struct raster *raster, image_writer *write,
                        int quality, int (*check)(void), unsigned char **out,
                        size_t *size);
 int image_writer_encode(const struct canvas *canvas, image_writer *write,
-                        int quality, unsigned char **out, size_t *size);
+                        int quality, int (*check)(void), unsigned char **out,
+                        size_t *size);
 
 #endif

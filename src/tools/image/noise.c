@@ -34,13 +34,17 @@ static float between_nodes(const float *row, int x, int cell)
 }
 
 /* Broad shapes, which the channels share in part, finer shapes and grain. */
-static void draw_plane(struct canvas *canvas, uint64_t shared,
-                       struct splitmix *random, unsigned char *pixels)
+static int draw_plane(struct canvas *canvas, uint64_t shared,
+                      struct splitmix *random, int (*check)(void),
+                      unsigned char *pixels)
 {
     float shape[MAX_NODES] = {0}, tint[MAX_NODES] = {0};
     float fine[MAX_NODES] = {0};
     uint64_t tint_seed = splitmix_next(random);
     for (int y = 0; y < canvas->height; y++) {
+        int status = check ? check() : LEAT_OK;
+        if (status)
+            return status;
         int coarse_nodes = canvas->width / COARSE_CELL + 2;
         lattice_row(shared, y, COARSE_CELL, coarse_nodes, shape);
         lattice_row(tint_seed, y, COARSE_CELL, coarse_nodes, tint);
@@ -57,14 +61,20 @@ static void draw_plane(struct canvas *canvas, uint64_t shared,
             *pixels++ = (unsigned char)fmaxf(0, fminf(255, value));
         }
     }
+    return LEAT_OK;
 }
 
-int canvas_draw_noise(struct canvas *canvas, uint64_t seed, int64_t index)
+int canvas_draw_noise(struct canvas *canvas, uint64_t seed, int64_t index,
+                      int (*check)(void), int *label)
 {
     struct splitmix random = splitmix_start(seed, (uint64_t)index);
     uint64_t shared = splitmix_next(&random);
     size_t plane = (size_t)canvas->height * (size_t)canvas->width;
-    for (int c = 0; c < canvas->channels; c++)
-        draw_plane(canvas, shared, &random, canvas->pixels + (size_t)c * plane);
-    return splitmix_below(&random, 10);
+    int status = LEAT_OK;
+    for (int c = 0; !status && c < canvas->channels; c++)
+        status = draw_plane(canvas, shared, &random, check,
+                            canvas->pixels + (size_t)c * plane);
+    if (!status)
+        *label = splitmix_below(&random, 10);
+    return status;
 }

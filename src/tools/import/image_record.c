@@ -301,7 +301,7 @@ static int encode(const struct image_record_maker *maker, const char *name,
     bool is_jpeg = choose_encoding(maker, name) == IMAGE_JPEG;
     int status = image_writer_encode(
         canvas, is_jpeg ? image_writer_jpeg : image_writer_png,
-        is_jpeg ? JPEG_QUALITY : 0, bytes, &datum->data_size);
+        is_jpeg ? JPEG_QUALITY : 0, NULL, bytes, &datum->data_size);
     datum->encoded = 1;
     datum->data = *bytes;
     return status;
