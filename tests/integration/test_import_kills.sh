@@ -23,6 +23,7 @@ cd "$work" || exit 1
 failed=0
 total=0
 mode='' plain='' how=''
+ended='leat: interrupted (Terminated); out is complete'
 
 complain() {
     echo "failed: $mode $plain $how: $*; it said: $(head -c 300 log)"
@@ -90,7 +91,11 @@ check_stopped() {
         [ "$1" -le 2 ] || complain "status $1"
         [ "$(wc -l <log)" -eq 1 ] || complain "not one line"
         ;;
-    term:*) [ "$1" -eq 143 ] || complain "status $1" ;;
+    term:*)
+        [ "$1" -eq 143 ] || complain "status $1"
+        [ "$found" != "$wanted" ] || grep -qx "$ended; rerun the same command for its report" log ||
+            complain "it does not say what holds"
+        ;;
     *) [ "$1" -eq 137 ] || complain "status $1" ;;
     esac
 }
@@ -272,6 +277,32 @@ done
 [ "$status" -eq 0 ] || complain "status $status"
 [ $complete -gt 1 ] || complain "not killed twice with the target in place"
 echo "$mode kill: $call calls, $complete of them with the target in place"
+
+# What no rerun reports is complete as well, once it has its name.
+mode=once plain=''
+stop() {
+    # shellcheck disable=SC2086
+    env LD_PRELOAD="$trap" SYSCALL_TRAP="$how" "$leat" $command < <(cat images) >log 2>&1
+}
+for command in 'import mnist /dev/stdin labels out' 'synth digits --count 5 out'; do
+    call=1 complete=0
+    while :; do
+        how=term:$call
+        rm -rf out*
+        stop 2>/dev/null
+        status=$?
+        [ $status -eq 143 ] || break
+        [ $call -gt 400 ] && complain "no end" && break
+        total=$((total + 1))
+        call=$((call + 1))
+        [ -e out ] || continue
+        complete=$((complete + 1))
+        grep -qx "$ended" log || complain "it does not say what holds"
+    done
+    [ "$status" -eq 0 ] || complain "status $status"
+    [ $complete -gt 0 ] || complain "no signal with the target in place"
+    echo "$command: $call calls, $complete of them with the target in place"
+done
 
 echo "$total kills and failing calls on $(stat -f -c %T .) in $TMPDIR"
 exit $failed

@@ -260,6 +260,18 @@ static int report(const struct run *run, const char *path, double seconds)
     return failed ? failed : status;
 }
 
+/* What holds where a signal has ended the report. A failed stdout has its line.
+ */
+static void print_unreported(const struct run *run, const char *path)
+{
+    const struct importer *source = run->source;
+    bool can_report = !source->is_fresh && !source->is_once;
+    if (!ferror(stdout))
+        (void)message_error(
+            "%s; %s is complete%s", leat_last_error(), path,
+            can_report ? "; rerun the same command for its report" : "");
+}
+
 /* For good where the report has arrived: it is true, whatever comes later. The
    message of one that has not may wait for a reader. */
 static void block_late_signals(sigset_t *mask)
@@ -312,6 +324,8 @@ int importer_run(struct importer *importer, const char *path)
      */
     run.writer.staging.unreported =
         run.writer.staging.published && interrupt_check() != LEAT_OK;
+    if (run.writer.staging.unreported)
+        print_unreported(&run, path);
     lmdb_writer_close(&run.writer);
     free(importer->arguments);
     importer->arguments = NULL;
