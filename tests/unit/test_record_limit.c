@@ -52,7 +52,7 @@ static void add_chunk(record_bytes *to, uint32_t size, bool is_packed)
         stored = &packed;
     }
     const uint32_t fields[] = {LEAT__RECORDIO_MAGIC, 1,
-                               go->checksum(stored->bytes, stored->size),
+                               go->checksum(0, stored->bytes, stored->size),
                                is_packed ? 2 : 0, (uint32_t)stored->size};
     const size_t at[] = {0, go->nrecords_at, go->checksum_at, go->compressor_at,
                          go->stored_at};

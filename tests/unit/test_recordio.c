@@ -130,7 +130,7 @@ static size_t make_chunk(unsigned char *out,
 {
     put_u32(out, LEAT__RECORDIO_MAGIC);
     put_u32(out + dialect->nrecords_at, n);
-    put_u32(out + dialect->checksum_at, dialect->checksum(stored, size));
+    put_u32(out + dialect->checksum_at, dialect->checksum(0, stored, size));
     put_u32(out + dialect->compressor_at, compressor);
     put_u32(out + dialect->stored_at, (uint32_t)size);
     memmove(out + LEAT__RECORDIO_HEADER, stored, size);
@@ -304,6 +304,134 @@ START_TEST(a_file_cut_anywhere_gives_what_is_whole)
 }
 END_TEST
 
+/* As compressor 2 of ElasticDL's, up to 60 bytes as a literal. */
+static size_t pack_snappy(unsigned char *out, const void *from, size_t size)
+{
+    out[0] = (unsigned char)size;
+    out[1] = (unsigned char)((size - 1) << 2);
+    memcpy(out + 2, from, size);
+    return size + 2;
+}
+
+/* Chunks of ElasticDL's, each of two records; returns their size. */
+static size_t make_pairs(unsigned char *out, int chunks, int is_snappy)
+{
+    unsigned char payload[64], packed[64];
+    size_t used = 0;
+    for (int i = 0; i < chunks; i++) {
+        size_t size = put_record(payload, "one", 3);
+        size += put_record(payload + size, "and two", 7);
+        memcpy(packed, payload, size);
+        if (is_snappy)
+            size = pack_snappy(packed, payload, size);
+        used += make_chunk(out + used, &leat__recordio_elasticdl,
+                           is_snappy ? 2 : 1, 2, packed, size);
+    }
+    return used;
+}
+
+/* Plain chunks of ElasticDL's look like Fluid's by snappy, and its snappy like
+   Fluid's gzip. */
+START_TEST(chunks_after_a_bad_first_one_are_good)
+{
+    enum { CHUNKS = 5 };
+    int good, bad;
+    for (int is_snappy = 0; is_snappy <= has_snappy(); is_snappy++) {
+        size_t size = make_pairs(bytes, CHUNKS, is_snappy);
+        size_t chunk = size / CHUNKS;
+        for (int flipped = 0; flipped < CHUNKS; flipped++) {
+            int left = 2 * (CHUNKS - flipped - 1);
+            bytes[(size_t)flipped * chunk + LEAT__RECORDIO_HEADER + 6] ^= 1;
+            record_sequence_write("flip", bytes, size);
+            ck_assert_int_eq(record_sequence_read("recordio:flip", &good, &bad),
+                             LEAT_END);
+            ck_assert_int_eq(good, left);
+            if (!is_snappy && left > 0)
+                ck_assert_int_eq(bad, 2 * (flipped + 1));
+            record_sequence_pack("flip.gz", bytes, size, 0);
+            ck_assert_int_eq(
+                record_sequence_read("recordio:flip.gz", &good, &bad),
+                LEAT_END);
+            ck_assert_int_eq(good, left);
+            ck_assert_int_eq(bad, flipped + 1);
+        }
+    }
+}
+END_TEST
+
+/* Of a stream, only those that it may hold. */
+START_TEST(the_first_sixteen_chunks_tell_the_dialect)
+{
+    enum { CHUNKS = 17, HELD = 15 };
+    char text[64];
+    int good, bad;
+    size_t size = make_pairs(bytes, CHUNKS, 0);
+    size_t chunk = size / CHUNKS;
+    for (int flipped = 0; flipped < HELD; flipped++)
+        bytes[(size_t)flipped * chunk + LEAT__RECORDIO_HEADER + 6] ^= 1;
+    record_sequence_write("bad", bytes, size);
+    record_sequence_pack("bad.gz", bytes, size, 0);
+    ck_assert_int_eq(record_sequence_read("recordio:bad", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, 2 * (CHUNKS - HELD));
+    for (int less = 0; less < 2; less++) {
+        snprintf(text, sizeof(text), "recordio:bad.gz,max_record=%zu",
+                 (HELD + 1) * chunk - LEAT__RECORDIO_HEADER - (size_t)less);
+        ck_assert_int_eq(record_sequence_read(text, &good, &bad), LEAT_END);
+        ck_assert_int_eq(good, less ? 0 : 2 * (CHUNKS - HELD));
+    }
+    bytes[HELD * chunk + LEAT__RECORDIO_HEADER + 6] ^= 1;
+    record_sequence_write("bad", bytes, size);
+    ck_assert_int_eq(record_sequence_read("recordio:bad", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, 0);
+}
+END_TEST
+
+/* The first file's only chunk is bad, or has no bytes. */
+START_TEST(another_file_tells_the_dialect)
+{
+    int good, bad;
+    size_t size = make_pairs(bytes, 1, 0);
+    record_sequence_write("good", bytes, size);
+    bytes[LEAT__RECORDIO_HEADER + 6] ^= 1;
+    record_sequence_write("bad", bytes, size);
+    ck_assert_int_eq(record_sequence_read("recordio:bad,good", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, 2);
+    ck_assert_int_eq(bad, 2);
+    size = make_chunk(bytes, &leat__recordio_go, 0, 0, "", 0);
+    record_sequence_write("none", bytes, size);
+    record_sequence_write(
+        "one", bytes, make_chunk(bytes, &leat__recordio_go, 0, 1, "\0\0\0", 4));
+    ck_assert_int_eq(record_sequence_read("recordio:none,one", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, 1);
+    ck_assert_int_eq(bad, 0);
+}
+END_TEST
+
+/* Both checksums of no bytes are 0. */
+START_TEST(a_chunk_without_bytes_is_of_any_dialect)
+{
+    static const leat__recordio_dialect *const dialects[] = {
+        &leat__recordio_fluid, &leat__recordio_go, &leat__recordio_elasticdl};
+    known_record known[20];
+    for (int i = 0; i < 3; i++) {
+        size_t size = 0;
+        for (int k = 0; k < 3; k++)
+            size +=
+                make_chunk(bytes + size, dialects[i], i == 2, 0, content, 0);
+        size +=
+            make_many(bytes + size, content, 20, 7, known, dialects[i], i == 2);
+        record_sequence_write("late", bytes, size);
+        record_sequence_check("recordio:late", known, 20);
+        record_sequence_pack("late.gz", bytes, size, 0);
+        record_sequence_check("recordio:late.gz", known, 20);
+    }
+}
+END_TEST
+
 /* In all forms the records of a chunk with a bit flipped are not given as good,
    and those of the others are, where their place is known. */
 START_TEST(a_flipped_bit_is_noticed)
@@ -465,14 +593,13 @@ START_TEST(a_bomb_is_an_error_that_names_the_limit)
 }
 END_TEST
 
-static int count_within(int64_t max_memory, int64_t *count)
+static int count_within(const char *text, int64_t max_memory, int64_t *count)
 {
     leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
     leat_pipeline *pipeline = NULL;
     leat_reader *reader = NULL;
     options.max_memory = max_memory;
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:one,two"),
-                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
     int status = leat_pipeline_open_with(pipeline, &options, &reader);
     if (!status)
         status = leat_reader_count(reader, count);
@@ -486,6 +613,7 @@ START_TEST(the_table_of_chunks_keeps_to_the_limit_of_memory)
 {
     enum { CHUNKS = 1000, TABLE = 2 * (CHUNKS + 1) * 9 };
     unsigned char payload[8];
+    const char *const text = "recordio:one,two";
     int64_t count = -1;
     size_t n = put_record(payload, "one", 3);
     size_t size = make_chunk(bytes, &leat__recordio_fluid, 0, 1, payload, n);
@@ -494,13 +622,39 @@ START_TEST(the_table_of_chunks_keeps_to_the_limit_of_memory)
             make_chunk(bytes + size, &leat__recordio_fluid, 0, 0, payload, 0);
     record_sequence_write("one", bytes, size);
     record_sequence_write("two", bytes, size);
-    ck_assert_int_eq(count_within(TABLE - 1, &count), LEAT_ELIMIT);
+    ck_assert_int_eq(count_within(text, TABLE - 1, &count), LEAT_ELIMIT);
     ck_assert_ptr_nonnull(
         strstr(leat_last_error(), "two: the table of chunks"));
-    ck_assert_int_eq(count_within(TABLE + 15, &count), LEAT_ELIMIT);
+    ck_assert_int_eq(count_within(text, TABLE + 15, &count), LEAT_ELIMIT);
     ck_assert_int_eq(count, -1);
-    ck_assert_int_eq(count_within(TABLE + 16, &count), LEAT_OK);
+    ck_assert_int_eq(count_within(text, TABLE + 16, &count), LEAT_OK);
     ck_assert_int_eq(count, 2);
+}
+END_TEST
+
+/* It is mapped: max_record and max_memory are of what is held. */
+START_TEST(a_first_chunk_longer_than_both_limits_is_read)
+{
+    enum { RECORD = 1 << 18 };
+    unsigned char *payload = calloc(1, RECORD + 4);
+    int64_t count = -1;
+    int good, bad;
+    put_u32(payload, RECORD);
+    size_t size =
+        make_chunk(bytes, &leat__recordio_elasticdl, 1, 1, payload, RECORD + 4);
+    record_sequence_write("long", bytes, size);
+    ck_assert_int_eq(
+        record_sequence_read("recordio:long,max_record=1K", &good, &bad),
+        LEAT_END);
+    ck_assert_int_eq(good, 1);
+    ck_assert_int_eq(count_within("recordio:long", 1 << 16, &count), LEAT_OK);
+    ck_assert_int_eq(count, 1);
+    record_sequence_pack("long.gz", bytes, size, 0);
+    ck_assert_int_eq(
+        record_sequence_read("recordio:long.gz,max_record=1K", &good, &bad),
+        LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_record"));
+    free(payload);
 }
 END_TEST
 
@@ -552,12 +706,17 @@ int main(void)
     tcase_add_test(tests, paddles_own_files);
     tcase_add_test(tests, other_formats_are_named);
     tcase_add_test(tests, a_file_cut_anywhere_gives_what_is_whole);
+    tcase_add_test(tests, chunks_after_a_bad_first_one_are_good);
+    tcase_add_test(tests, the_first_sixteen_chunks_tell_the_dialect);
+    tcase_add_test(tests, another_file_tells_the_dialect);
+    tcase_add_test(tests, a_chunk_without_bytes_is_of_any_dialect);
     tcase_add_test(tests, a_flipped_bit_is_noticed);
     tcase_add_test(tests, headers_that_lie_are_bad_records);
     tcase_add_test(tests, a_bad_record_is_bad_by_its_number_too);
     tcase_add_test(tests, threads_read_the_chunks_of_each_other);
     tcase_add_test(tests, a_bomb_is_an_error_that_names_the_limit);
     tcase_add_test(tests, the_table_of_chunks_keeps_to_the_limit_of_memory);
+    tcase_add_test(tests, a_first_chunk_longer_than_both_limits_is_read);
     tcase_add_test(tests, the_buffers_of_compressed_chunks_are_counted);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -7,6 +7,7 @@
 #include "readers/recordio/recordio.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "pipeline/opening.h"
 #include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 #include "readers/recordio/recordio_chunk.h"
@@ -219,7 +220,7 @@ static int check_chunk(const recordio_format *io,
     if (parse_header(io, &header, bytes) || header.stored != size)
         return leat_error(LEAT_EDATA, "the header of its chunk has changed");
     if (known == LEAT__RECORDIO_CHUNK_UNKNOWN) {
-        known = io->dialect->checksum(bytes + LEAT__RECORDIO_HEADER,
+        known = io->dialect->checksum(0, bytes + LEAT__RECORDIO_HEADER,
                                       header.stored) == header.checksum
                     ? LEAT__RECORDIO_CHUNK_GOOD
                     : LEAT__RECORDIO_CHUNK_BAD;
@@ -339,48 +340,79 @@ static const leat__record_format_ops recordio_ops = {
     .destroy = recordio_destroy,
 };
 
-/* Whether a plain file's first chunk is compressed; sets the dialect by the
-   first file that has one. */
-static int probe_chunk(recordio_format *io, leat__byte_stream *stream,
+/* Opens a file that can be mapped, *is_plain, and has its first header. */
+static int open_plain(leat__byte_stream *stream, const char *path,
+                      leat__compression compression, bool *is_plain)
+{
+    int status = leat__byte_stream_probe(path, compression, is_plain);
+    if (status || !*is_plain)
+        return status;
+    status = leat__byte_stream_open(stream, path, LEAT__COMPRESSION_NONE);
+    return status ? status
+                  : leat__byte_stream_need(stream, LEAT__RECORDIO_HEADER);
+}
+
+/* The dialect, *is_sure, of an open file. */
+static int find_dialect(recordio_format *io, leat__byte_stream *stream,
+                        bool *is_sure)
+{
+    const char *path = stream->source.path;
+    leat__recordio_probe probe;
+    int status = leat__recordio_probe_begin(&probe, stream->next, stream->left);
+    if (status)
+        return leat__error_context(status, "%s", path);
+    while (!status && stream->left > 0 &&
+           !leat__recordio_probe_look(&probe, stream->next, stream->left)) {
+        leat__byte_stream_consume(stream, stream->left);
+        status = leat__opening_check(path);
+        if (!status)
+            status = leat__byte_stream_need(stream, 1);
+    }
+    if (status)
+        return status;
+    *is_sure = probe.is_sure;
+    if (*is_sure || !io->dialect)
+        io->dialect = probe.dialect;
+    return LEAT_OK;
+}
+
+/* Whether an open file's first chunk is compressed. */
+static int probe_chunk(const recordio_format *io, leat__byte_stream *stream,
                        bool *is_packed)
 {
     leat__recordio_header header;
-    uint64_t needed = LEAT__RECORDIO_HEADER;
-    int status = leat__byte_stream_need(stream, (size_t)needed);
     *is_packed = false;
-    if (status || stream->left == 0)
-        return status;
-    while (!status && !io->dialect) {
-        bool is_last = stream->ended || needed > stream->limit;
-        status = leat__recordio_find_dialect(&io->dialect, stream->next,
-                                             stream->left, is_last, &needed);
-        if (status == LEAT_AGAIN)
-            status = needed > stream->limit
-                         ? LEAT_OK
-                         : leat__byte_stream_need(stream, (size_t)needed);
-    }
-    if (status || stream->left < LEAT__RECORDIO_HEADER)
-        return status;
-    status = parse_header(io, &header, stream->next);
+    if (stream->left < LEAT__RECORDIO_HEADER)
+        return LEAT_OK;
+    int status = parse_header(io, &header, stream->next);
+    if (status)
+        return leat__error_context(status, "%s", stream->source.path);
     *is_packed = header.packing != LEAT__RECORDIO_PLAIN;
-    return status;
+    return LEAT_OK;
 }
 
-static int probe_file(recordio_format *io, leat__byte_stream *stream,
-                      const char *path, leat__compression compression,
-                      bool *is_stream)
+/* Whether a file is compressed, in any way, or cannot be mapped. The dialect is
+   that of the first file that is sure of its own, or else the first file's. */
+static int probe_files(recordio_format *io, leat__compression compression,
+                       const leat__file_list *files, bool *is_stream)
 {
-    bool is_plain;
-    int status = leat__byte_stream_probe(path, compression, &is_plain);
-    if (status || !is_plain) {
-        *is_stream = true;
-        return status;
+    leat__byte_stream stream;
+    bool is_plain = true, is_sure = false, is_packed = false;
+    int status = LEAT_OK;
+    leat__byte_stream_init(&stream, LEAT__RECORDIO_HEADER, NULL);
+    for (int i = 0; !status && is_plain && !is_sure && i < files->n; i++) {
+        status = open_plain(&stream, files->path[i], compression, &is_plain);
+        if (!status && is_plain && stream.left > 0)
+            status = find_dialect(io, &stream, &is_sure);
     }
-    status = leat__byte_stream_open(stream, path, LEAT__COMPRESSION_NONE);
-    if (!status)
-        status = probe_chunk(io, stream, is_stream);
-    return status == LEAT_EFORMAT ? leat__error_context(status, "%s", path)
-                                  : status;
+    for (int i = 0; !status && is_plain && !is_packed && i < files->n; i++) {
+        status = open_plain(&stream, files->path[i], compression, &is_plain);
+        if (!status && is_plain)
+            status = probe_chunk(io, &stream, &is_packed);
+    }
+    leat__byte_stream_finish(&stream);
+    *is_stream = !is_plain || is_packed;
+    return status;
 }
 
 /* Files are mapped where none is compressed, in any way. */
@@ -390,14 +422,8 @@ static int choose_form(recordio_format *io, const leat_open *open,
     leat__compression compression =
         (leat__compression)leat_args_number(open->args, "compression");
     leat__record_limit limit = leat__record_limit_of(open);
-    leat__byte_stream stream;
-    bool is_stream = false;
-    int status = LEAT_OK;
-    leat__byte_stream_init(&stream, limit.bytes + LEAT__RECORDIO_HEADER, NULL);
-    for (int i = 0; !status && !is_stream && i < files->n; i++)
-        status =
-            probe_file(io, &stream, files->path[i], compression, &is_stream);
-    leat__byte_stream_finish(&stream);
+    bool is_stream;
+    int status = probe_files(io, compression, files, &is_stream);
     if (status)
         return status;
     if (is_stream || !io->dialect)

@@ -9,14 +9,9 @@
 /* dmlc-core's, of MXNet and XGBoost, has no chunks. */
 #define DMLC_MAGIC UINT32_C(0xced7230a)
 
-static uint32_t crc32_ieee(const void *bytes, size_t size)
+static uint32_t crc32_ieee(uint32_t before, const void *bytes, size_t size)
 {
-    return (uint32_t)crc32_z(0, bytes, size);
-}
-
-static uint32_t crc32_castagnoli(const void *bytes, size_t size)
-{
-    return leat__crc32c(0, bytes, size);
+    return (uint32_t)crc32_z(before, bytes, size);
 }
 
 const leat__recordio_dialect leat__recordio_fluid = {
@@ -47,15 +42,16 @@ const leat__recordio_dialect leat__recordio_elasticdl = {
     .checksum_at = 8,
     .compressor_at = 12,
     .stored_at = 16,
-    .checksum = crc32_castagnoli,
+    .checksum = leat__crc32c,
     .packing = {LEAT__RECORDIO_UNKNOWN, LEAT__RECORDIO_PLAIN,
                 LEAT__RECORDIO_SNAPPY, LEAT__RECORDIO_GZIP},
 };
 
-static const leat__recordio_dialect *const dialects[] = {
+static const leat__recordio_dialect *const dialects[LEAT__RECORDIO_DIALECTS] = {
     &leat__recordio_fluid, &leat__recordio_go, &leat__recordio_elasticdl};
 
-#define DIALECTS (int)(sizeof(dialects) / sizeof(dialects[0]))
+/* Chunks of a file whose checksums are looked at to find its dialect. */
+enum { CHUNKS_MAX = 16 };
 
 static void read_header(leat__recordio_header *out,
                         const leat__recordio_dialect *dialect,
@@ -101,15 +97,85 @@ int leat__recordio_parse_header(leat__recordio_header *out,
     return LEAT_OK;
 }
 
-/* Of the dialects by whose header more bytes are needed, the least. */
-int leat__recordio_find_dialect(const leat__recordio_dialect **out,
-                                const unsigned char *bytes, size_t size,
-                                bool is_last, uint64_t *needed)
+/* The header of a trial's chunk is complete. */
+static void begin_chunk(leat__recordio_trial *trial,
+                        const leat__recordio_dialect *dialect)
 {
-    const leat__recordio_dialect *possible = NULL;
-    *needed = size < LEAT__RECORDIO_HEADER ? LEAT__RECORDIO_HEADER : 0;
-    if (size < LEAT__RECORDIO_HEADER && !is_last)
-        return LEAT_AGAIN;
+    read_header(&trial->header, dialect, trial->bytes);
+    trial->is_refuted = leat__get_u32(trial->bytes) != LEAT__RECORDIO_MAGIC ||
+                        trial->header.packing == LEAT__RECORDIO_UNKNOWN;
+    trial->checksum = 0;
+}
+
+static uint64_t chunk_size(const leat__recordio_trial *trial)
+{
+    return trial->at < LEAT__RECORDIO_HEADER
+               ? LEAT__RECORDIO_HEADER
+               : (uint64_t)LEAT__RECORDIO_HEADER + trial->header.stored;
+}
+
+/* Whether the checksum of a chunk that ends in these bytes is right. That of no
+   bytes is the same in all dialects. */
+static bool try_bytes(leat__recordio_trial *trial,
+                      const leat__recordio_dialect *dialect,
+                      const unsigned char *bytes, size_t n)
+{
+    while (!trial->is_refuted && trial->chunks < CHUNKS_MAX) {
+        bool is_header = trial->at < LEAT__RECORDIO_HEADER;
+        uint64_t left = chunk_size(trial) - trial->at;
+        size_t more = n < left ? n : (size_t)left;
+        if (is_header)
+            memcpy(trial->bytes + trial->at, bytes, more);
+        else
+            trial->checksum = dialect->checksum(trial->checksum, bytes, more);
+        trial->at += more;
+        bytes += more;
+        n -= more;
+        if (more < left)
+            return false;
+        if (is_header) {
+            begin_chunk(trial, dialect);
+        } else if (trial->header.stored > 0 &&
+                   trial->checksum == trial->header.checksum) {
+            return true;
+        } else {
+            trial->begin += trial->at;
+            trial->at = 0;
+            trial->chunks++;
+        }
+    }
+    return false;
+}
+
+/* Whether no more bytes need be looked at: one dialect is left, or none, or no
+   chunk told them apart. */
+static bool settle(leat__recordio_probe *probe)
+{
+    int left = 0, last = 0;
+    probe->needed = UINT64_MAX;
+    for (int i = 0; i < LEAT__RECORDIO_DIALECTS; i++) {
+        const leat__recordio_trial *trial = &probe->trial[i];
+        if (trial->is_refuted)
+            continue;
+        if (trial->chunks == CHUNKS_MAX)
+            return true;
+        uint64_t end = trial->begin + chunk_size(trial);
+        if (end < probe->needed)
+            probe->needed = end;
+        last = i;
+        left++;
+    }
+    if (left == 1) {
+        probe->dialect = dialects[last];
+        probe->is_sure = true;
+    }
+    return left <= 1;
+}
+
+int leat__recordio_probe_begin(leat__recordio_probe *out,
+                               const unsigned char *bytes, size_t size)
+{
+    leat__recordio_probe probe = {0};
     int status = size < 4 ? LEAT_OK : check_magic(bytes);
     if (status)
         return status;
@@ -117,28 +183,29 @@ int leat__recordio_find_dialect(const leat__recordio_dialect **out,
         return leat_error(LEAT_EFORMAT,
                           "ends in the first chunk's header, after %zu bytes",
                           size);
-    for (int i = 0; i < DIALECTS; i++) {
+    for (int i = LEAT__RECORDIO_DIALECTS - 1; i >= 0; i--) {
         leat__recordio_header header;
         read_header(&header, dialects[i], bytes);
-        if (header.packing == LEAT__RECORDIO_UNKNOWN)
-            continue;
-        if (!possible)
-            possible = dialects[i];
-        uint64_t whole = (uint64_t)LEAT__RECORDIO_HEADER + header.stored;
-        if (whole > size) {
-            *needed = !*needed || whole < *needed ? whole : *needed;
-        } else if (dialects[i]->checksum(bytes + LEAT__RECORDIO_HEADER,
-                                         header.stored) == header.checksum) {
-            *out = dialects[i];
-            return LEAT_OK;
-        }
+        probe.trial[i].is_refuted = header.packing == LEAT__RECORDIO_UNKNOWN;
+        if (!probe.trial[i].is_refuted)
+            probe.dialect = dialects[i];
     }
-    if (*needed && !is_last)
-        return LEAT_AGAIN;
-    if (!possible)
+    if (!probe.dialect)
         return leat_error(LEAT_EFORMAT,
                           "the first chunk's header is damaged: it is none of "
                           "PaddlePaddle's or ElasticDL's");
-    *out = possible;
+    settle(&probe);
+    *out = probe;
     return LEAT_OK;
+}
+
+bool leat__recordio_probe_look(leat__recordio_probe *probe,
+                               const unsigned char *bytes, size_t n)
+{
+    for (int i = 0; i < LEAT__RECORDIO_DIALECTS && !probe->is_sure; i++) {
+        probe->is_sure = try_bytes(&probe->trial[i], dialects[i], bytes, n);
+        if (probe->is_sure)
+            probe->dialect = dialects[i];
+    }
+    return probe->is_sure || settle(probe);
 }

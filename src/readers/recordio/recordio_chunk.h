@@ -31,12 +31,14 @@ typedef enum leat__recordio_packing {
 } leat__recordio_packing;
 
 #define LEAT__RECORDIO_COMPRESSORS 4
+#define LEAT__RECORDIO_DIALECTS 3
 
 /* Where the numbers are in a header, and what they mean. */
 typedef struct leat__recordio_dialect {
     const char *name;
     int nrecords_at, checksum_at, compressor_at, stored_at;
-    uint32_t (*checksum)(const void *bytes, size_t size);
+    /* Of the bytes before, 0 if there are none, and these. */
+    uint32_t (*checksum)(uint32_t before, const void *bytes, size_t size);
     leat__recordio_packing packing[LEAT__RECORDIO_COMPRESSORS];
 } leat__recordio_dialect;
 
@@ -61,14 +63,39 @@ int leat__recordio_parse_header(leat__recordio_header *out,
                                 const leat__recordio_dialect *dialect,
                                 const unsigned char *bytes);
 
+/* A file as one of a dialect. */
+typedef struct leat__recordio_trial {
+    uint64_t begin;                             /* of a chunk */
+    uint64_t at;                                /* bytes of it, looked at */
+    unsigned char bytes[LEAT__RECORDIO_HEADER]; /* the first of these */
+    leat__recordio_header header;
+    uint32_t checksum; /* of the stored bytes so far */
+    int chunks;        /* before it */
+    bool is_refuted;   /* a header makes no sense */
+} leat__recordio_trial;
+
+/* Finds the dialect of a file, whose bytes it sees in order. */
+typedef struct leat__recordio_probe {
+    const leat__recordio_dialect *dialect;
+    bool is_sure;    /* or else it is the first that may be */
+    uint64_t needed; /* bytes of the file, to be more sure */
+    leat__recordio_trial trial[LEAT__RECORDIO_DIALECTS];
+} leat__recordio_probe;
+
 /*
- * The dialect of a file by its first `size` bytes: the one by which the first
- * chunk's checksum is right. LEAT_AGAIN: *needed bytes tell more. Where no
- * checksum is right, or the file ends before, the one whose header makes sense.
- * Errors: LEAT_EFORMAT where there is none.
+ * Begins with the first header of a file, which has `size` bytes or more; fewer
+ * than a header's only if those are all. Errors: LEAT_EFORMAT where it is none
+ * of any dialect, with another format's name where that is known.
  */
-int leat__recordio_find_dialect(const leat__recordio_dialect **out,
-                                const unsigned char *bytes, size_t size,
-                                bool is_last, uint64_t *needed);
+int leat__recordio_probe_begin(leat__recordio_probe *out,
+                               const unsigned char *bytes, size_t size);
+
+/*
+ * Looks at the next `n` bytes, from the file's first on. The only dialect whose
+ * headers make sense is sure, as is the first one by which the checksum of a
+ * chunk's bytes is right. True: no more bytes need be looked at.
+ */
+bool leat__recordio_probe_look(leat__recordio_probe *probe,
+                               const unsigned char *bytes, size_t n);
 
 #endif

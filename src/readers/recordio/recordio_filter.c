@@ -89,24 +89,29 @@ static int bad_chunk(const recordio_filter *io, int status)
                                (long long)io->stream.offset);
 }
 
+/* By bytes that may be held, however many more are. */
 static int find_dialect(recordio_filter *io)
 {
+    const uint64_t most = io->limit.bytes + LEAT__RECORDIO_HEADER;
     leat__byte_stream *stream = &io->stream;
-    uint64_t needed;
-    int status;
-    bool is_last = stream->ended;
-    while ((status = leat__recordio_find_dialect(&io->dialect, stream->next,
-                                                 stream->left, is_last,
-                                                 &needed)) == LEAT_AGAIN) {
-        is_last = needed > io->limit.bytes + LEAT__RECORDIO_HEADER;
-        if (is_last)
-            continue;
-        status = leat__byte_stream_need(stream, (size_t)needed);
+    leat__recordio_probe probe;
+    size_t seen = 0;
+    int status = leat__recordio_probe_begin(&probe, stream->next, stream->left);
+    if (status)
+        return bad_chunk(io, status);
+    for (;;) {
+        size_t end = stream->left < most ? stream->left : (size_t)most;
+        if (leat__recordio_probe_look(&probe, stream->next + seen, end - seen))
+            break;
+        seen = end;
+        if (stream->ended || probe.needed > most)
+            break;
+        status = leat__byte_stream_need(stream, (size_t)probe.needed);
         if (status)
             return status;
-        is_last = stream->ended;
     }
-    return status ? bad_chunk(io, status) : LEAT_OK;
+    io->dialect = probe.dialect;
+    return LEAT_OK;
 }
 
 static void put_u32(unsigned char *at, uint32_t value)
@@ -132,7 +137,7 @@ static int unpack_chunk(recordio_filter *io,
                         const leat__recordio_header *header)
 {
     const unsigned char *stored = io->stream.next + LEAT__RECORDIO_HEADER;
-    uint32_t found = io->dialect->checksum(stored, header->stored);
+    uint32_t found = io->dialect->checksum(0, stored, header->stored);
     uint32_t compressor = 0, nrecords = header->nrecords;
     trim_payload(io);
     io->payload.size = 0;
