@@ -205,6 +205,52 @@ START_TEST(marks_lead_back_to_what_is_held)
 }
 END_TEST
 
+/* Up to the most samples that can be counted; positions of marks end before. */
+START_TEST(any_count_of_samples_can_be_resumed)
+{
+    static const int64_t counts[] = {INT64_MAX / 2 + 1, INT64_MAX - 1};
+    enum { SIZE = 7, AT_END = 2 * SIZE };
+    for (int c = 0; c < 2; c++) {
+        char text[80];
+        leat_token mark;
+        leat_sample sample;
+        int64_t rest[AT_END];
+        snprintf(text, sizeof(text), "range:%lld | shuffle:%d,seed=7",
+                 (long long)counts[c], SIZE);
+        leat_reader *reader = order_open(text), *other = order_open(text);
+        leat_token_init(&mark);
+        leat_sample_init(&sample);
+        for (int i = 0; i < 2 * SIZE; i++) {
+            const leat_position position = {0, i};
+            mark.size = mark.cursor = 0;
+            ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+            int64_t record = sample.from.record;
+            ck_assert_int_eq(leat_reader_seek(other, position, NULL), LEAT_OK);
+            ck_assert_int_eq(leat_reader_next(other, &sample), LEAT_OK);
+            ck_assert_int_eq(sample.from.record, record);
+            ck_assert_int_eq(leat_reader_seek(other, position, &mark), LEAT_OK);
+            ck_assert_int_eq(leat_reader_next(other, &sample), LEAT_OK);
+            ck_assert_int_eq(sample.from.record, record);
+        }
+        for (int i = 0; i < AT_END; i++) {
+            const leat_position position = {0, counts[c] - AT_END + i};
+            ck_assert_int_eq(leat_reader_seek(reader, position, NULL), LEAT_OK);
+            for (int k = i; k < AT_END; k++) {
+                ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+                rest[k] = i == 0 ? sample.from.record : rest[k];
+                ck_assert_int_eq(sample.from.record, rest[k]);
+            }
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+        }
+        leat_sample_finish(&sample);
+        leat_token_finish(&mark);
+        leat_reader_close(reader);
+        leat_reader_close(other);
+    }
+}
+END_TEST
+
 START_TEST(a_resume_of_a_stream_reads_from_the_oldest_on)
 {
     enum { RECORDS = 3000, SIZE = 20 };
@@ -748,6 +794,7 @@ int main(void)
     tcase_add_loop_test(all, an_endless_epoch_has_a_buffer, 0, KINDS - 1);
     tcase_add_loop_test(all, streams_of_decorators_are_shuffled, 0, KINDS - 1);
     tcase_add_loop_test(all, marks_lead_back_to_what_is_held, 0, KINDS - 1);
+    tcase_add_test(all, any_count_of_samples_can_be_resumed);
     tcase_add_test(all, a_resume_of_a_stream_reads_from_the_oldest_on);
     tcase_add_test(all, a_resume_of_buffers_over_buffers_fills_each_once);
     tcase_add_test(all, a_reader_that_counts_none_may_give_some);

@@ -135,13 +135,12 @@ typedef struct buffer_state {
 static int check_state(const leat__shuffle_buffer *buffer,
                        const buffer_state *state)
 {
-    const int64_t most = INT64_MAX / 4;
+    const int64_t size = buffer->options.size;
     int64_t taken = state->inputs;
-    if (taken < 0 && state->position < most)
-        taken = state->position + buffer->options.size;
-    if (state->position >= 0 && state->position < most && state->inputs >= -1 &&
-        state->inputs < most && state->from >= 0 && state->from <= taken &&
-        (state->inputs < 0 || state->position <= state->inputs))
+    if (taken == -1 && state->position < LEAT_ENDLESS - size)
+        taken = state->position + size;
+    if (taken < LEAT_ENDLESS && state->position >= 0 &&
+        state->position <= taken && state->from >= 0 && state->from <= taken)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "shuffle: a buffer of %lld cannot be at position %lld of "
@@ -155,13 +154,14 @@ static int check_state(const leat__shuffle_buffer *buffer,
 static int go_to(leat__shuffle_buffer *buffer, int64_t epoch,
                  const buffer_state *state)
 {
-    int64_t filled = state->position + buffer->options.size;
-    bool ends = state->inputs >= 0 && filled > state->inputs;
+    const int64_t size = buffer->options.size;
+    bool ends = state->inputs >= 0 && state->position > state->inputs - size;
     leat__shuffle_begin_epoch(buffer, epoch);
     buffer->taken = buffer->finds ? -1 : state->from;
     int status = restore_slots(buffer, state->position, state->inputs);
     if (!status)
-        status = go_to_input(buffer, ends ? state->inputs : filled);
+        status =
+            go_to_input(buffer, ends ? state->inputs : state->position + size);
     if (status)
         return status;
     buffer->next.index = state->position;
