@@ -113,6 +113,10 @@ typedef enum leat_caller_helps {
  *
  * A resume token is a position, whichever of these it was saved under: the next
  * batch begins there, and ends at the latest with that position's epoch.
+ *
+ * Where the records of a dense top differ in shape, a batch of PAD that has
+ * none of them has the shape of the layer's first record, which after a restore
+ * is another one than in the uninterrupted run.
  */
 typedef enum leat_epoch_end {
     LEAT_EPOCH_END_WRAP = 0, /* the batch runs on into the next epoch, as in

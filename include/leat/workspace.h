@@ -47,9 +47,10 @@ LEAT_API void leat_workspace_unref(leat_workspace *workspace);
  * while it reads itself ends that reader for all if it may wait for ever, as on
  * a callback, a queue or a pipe; others are not disturbed. So does a layer, or
  * a reader with prefetch after the share, that is destroyed or closed while its
- * threads read: all others then get LEAT_ECANCELLED. A reader whose callers are
- * all cancelled ends, whatever it does; while one is not, a cancelled caller
- * that reads waits for its samples, however long these take.
+ * threads read: all others then get LEAT_ECANCELLED. A reader over another
+ * share counts as one that may wait for ever, whatever that one reads. A reader
+ * whose callers are all cancelled ends, whatever it does; while one is not, a
+ * cancelled caller that reads waits for its samples, however long these take.
  *
  * Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL for neither an
  * upstream nor a name; LEAT_ENOMEM. When it is opened, LEAT_EINVAL for a name
