@@ -144,9 +144,10 @@ static void make_images(bench *b, const bench_case *what)
     check(canvas_init(&canvas, shape));
     for (; b->count < IMAGES_MAX; b->count++) {
         encoded_image *image = &b->images[b->count];
-        canvas_draw_noise(&canvas, 1, b->count);
-        check(image_writer_encode(&canvas, image_writer_jpeg, 90, &image->bytes,
-                                  &image->size));
+        int label;
+        check(canvas_draw_noise(&canvas, 1, b->count, NULL, &label));
+        check(image_writer_encode(&canvas, image_writer_jpeg, 90, NULL,
+                                  &image->bytes, &image->size));
         image->height = what->height;
         image->width = what->width;
     }
