@@ -274,19 +274,33 @@ static int open_directory(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Gives a file the group and the list by which others may write to the
+ * directory `at`, where they may. */
+static bool take_access(int fd, int at, const struct stat *above, gid_t group)
+{
+    if ((above->st_mode & (S_ISVTX | 070)) != 070 ||
+        (group != above->st_gid && fchown(fd, (uid_t)-1, above->st_gid)))
+        return false;
+    int readable = open_directory(at, ".");
+    bool is_taken =
+        readable >= 0 && !copy_list(fd, LIST, (source){.fd = readable}, true);
+    if (readable >= 0)
+        close(readable);
+    return is_taken;
+}
+
 /* Of a list, the group's permissions are its mask. */
 void leat__file_share(int fd, int at)
 {
     struct stat above, own;
-    if (fstat(at, &above) || fstat(fd, &own) ||
-        (above.st_mode & (S_ISVTX | 070)) != 070 ||
-        (own.st_gid != above.st_gid && fchown(fd, (uid_t)-1, above.st_gid)))
+    if (fstat(at, &above) || fstat(fd, &own))
         return;
-    int readable = open_directory(at, ".");
-    if (readable >= 0 && !copy_list(fd, LIST, (source){.fd = readable}, true))
-        (void)fchmod(fd, (own.st_mode & 0707) | 060);
-    if (readable >= 0)
-        close(readable);
+    mode_t mode = own.st_mode & (0775 | (above.st_mode & 02));
+    bool is_shared = take_access(fd, at, &above, own.st_gid);
+    if (is_shared)
+        mode |= 060;
+    if (is_shared || mode != (own.st_mode & 0777))
+        (void)fchmod(fd, mode);
 }
 
 static int make_beside(int like, int at, const char *name, mode_t mode)

@@ -61,7 +61,8 @@ void leat__file_share_directory(int fd, int like);
 /* Lets those write to an open file who may write to the directory that it was
  * made in, open as `at`, by its group or access control list, whatever the
  * umask: the file gets both. Where it cannot have that group, or the directory
- * cannot be read, it stays as it was made. */
+ * cannot be read, it stays as it was made. All may write to it only where they
+ * may write to the directory. */
 void leat__file_share(int fd, int at);
 
 /* Whether the permissions or the access control list of what is at `path` let a

@@ -490,6 +490,29 @@ START_TEST(who_may_write_to_a_directory_may_write_to_its_files)
 }
 END_TEST
 
+/* Whatever the umask. */
+START_TEST(all_write_to_a_file_only_where_they_may_to_its_directory)
+{
+    static const mode_t cases[][2] = {
+        {0777, 0666}, {0770, 0664}, {0775, 0664}, {0755, 0664}, {0700, 0664}};
+    struct stat found;
+    int at = open(directory, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(at, 0);
+    write_file(target, "lock");
+    int fd = open(target, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_int_eq(fchmod(at, cases[i][0]), 0);
+        ck_assert_int_eq(fchmod(fd, 0666), 0);
+        leat__file_share(fd, at);
+        ck_assert_int_eq(fstat(fd, &found), 0);
+        ck_assert_uint_eq(found.st_mode & 0777, cases[i][1]);
+    }
+    close(fd);
+    close(at);
+}
+END_TEST
+
 /* Where the group is another one, which is cut, not the mask: whom a list names
    may do what they could. */
 START_TEST(another_group_leaves_what_a_list_gives_by_name)
@@ -633,6 +656,8 @@ int main(void)
     tcase_add_test(tests, permissions_say_who_may_do_what);
     tcase_add_test(tests, a_list_says_who_may_do_what);
     tcase_add_test(tests, who_may_write_to_a_directory_may_write_to_its_files);
+    tcase_add_test(tests,
+                   all_write_to_a_file_only_where_they_may_to_its_directory);
     tcase_add_test(tests, a_long_list_is_kept_whole);
     tcase_add_test(tests, a_superuser_need_not_change_files_of_others);
     tcase_add_test(tests, a_staged_name_is_known_by_its_end);
