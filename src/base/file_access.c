@@ -303,6 +303,14 @@ void leat__file_share(int fd, int at)
         (void)fchmod(fd, mode);
 }
 
+void leat__file_share_masked(int fd, int at)
+{
+    struct stat above, own;
+    if (fgetxattr(at, LIST_OF_NEW, NULL, 0) < 0 && !fstat(at, &above) &&
+        !fstat(fd, &own) && take_access(fd, at, &above, own.st_gid))
+        (void)fchmod(fd, own.st_mode & 0777);
+}
+
 static int make_beside(int like, int at, const char *name, mode_t mode)
 {
     if (mkdirat(at, name, mode))

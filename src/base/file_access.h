@@ -65,6 +65,10 @@ void leat__file_share_directory(int fd, int like);
  * may write to the directory. */
 void leat__file_share(int fd, int at);
 
+/* The same as far as the umask lets, for a file that stays when it is complete.
+ * One in a directory whose new files have a list of their own keeps that. */
+void leat__file_share_masked(int fd, int at);
+
 /* Whether the permissions or the access control list of what is at `path` let a
  * user in a group (-1: none that is known) do all of `mode` (R_OK, W_OK, X_OK);
  * its owner may do all.

@@ -4,6 +4,7 @@
 #include "base/file_access.h"
 #include "base/file_place.h"
 #include "tools/database/database.h"
+#include "tools/database/staged_access.h"
 
 #include <leat/ext/reader.h>
 
@@ -107,7 +108,7 @@ static int open_data(const struct lmdb_writer *writer, int *out)
         const char *replaced = writer->staging.data;
         fd = openat(at, STAGED_DATA, flags | O_CREAT | O_EXCL,
                     leat__file_first_mode(replaced));
-        failed = fd < 0 || leat__file_begin_access(fd, replaced);
+        failed = fd < 0 || staged_access_begin(fd, at, replaced);
     }
     int code = failed || fstat(fd, &found) ? errno : 0;
     if (!code && S_ISREG(found.st_mode) && found.st_nlink == 1) {

@@ -36,45 +36,85 @@ void staged_access_share(int fd, mode_t mode, const char *target,
     close(like);
 }
 
+int staged_access_begin(int fd, int directory, const char *data)
+{
+    int status = leat__file_begin_access(fd, data);
+    int at = status || !leat__file_is_absent(data)
+                 ? -1
+                 : openat(directory, "database",
+                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (at >= 0) {
+        leat__file_share_masked(fd, at);
+        close(at);
+    }
+    return status;
+}
+
+/* The staging directory and all that is in it. */
+enum { ENTRIES = 4 };
+
+/* Whether a path lets the user do that by the group of any of these entries
+ * that is theirs: of their files, some have their first group. */
+static bool lets(const char *path, uid_t user, const struct stat *found,
+                 int mode)
+{
+    for (size_t i = 0; i < ENTRIES; i++)
+        if (found[i].st_uid == user &&
+            leat__file_lets(path, user, found[i].st_gid, mode))
+            return true;
+    return false;
+}
+
 /* Whether a user could replace the target, and read what it holds. In a sticky
  * one only its owner could. */
-static bool may_replace(uid_t user, gid_t group, const char *target,
-                        const char *data)
+static bool may_replace(uid_t user, const struct stat *found,
+                        const char *target, const char *data)
 {
-    struct stat found;
-    return !stat(target, &found) &&
-           (user == found.st_uid || !(found.st_mode & S_ISVTX)) &&
-           leat__file_lets(target, user, group, W_OK | X_OK) &&
-           (leat__file_is_absent(data) ||
-            leat__file_lets(data, user, group, R_OK));
+    struct stat replaced;
+    return !stat(target, &replaced) &&
+           (user == replaced.st_uid || !(replaced.st_mode & S_ISVTX)) &&
+           lets(target, user, found, W_OK | X_OK) &&
+           (leat__file_is_absent(data) || lets(data, user, found, R_OK));
+}
+
+/* What is not there is this user's. */
+static int find_entries(int directory, const char *path,
+                        struct stat found[ENTRIES])
+{
+    static const char *const names[ENTRIES] = {".", "journal", "database",
+                                               "database/data.mdb"};
+    const mode_t inherited = S_ISGID | S_IWOTH;
+    struct stat above;
+    if (fstatat(directory, "..", &above, 0))
+        return leat__error_system(errno, "%s", path);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        if (fstatat(directory, names[i], &found[i], AT_SYMLINK_NOFOLLOW)) {
+            if (errno != ENOENT && errno != ENOTDIR)
+                return leat__error_system(errno, "%s", path);
+            found[i].st_uid = geteuid();
+        }
+        /* Whose group anybody's files get there shows no member of it. */
+        if ((above.st_mode & inherited) == inherited)
+            found[i].st_gid = (gid_t)-1;
+    }
+    return LEAT_OK;
 }
 
 int staged_access_check_makers(int directory, const char *path,
                                const char *target, const char *data)
 {
-    static const char *const names[] = {".", "journal", "database",
-                                        "database/data.mdb"};
-    const mode_t inherited = S_ISGID | S_IWOTH;
-    struct stat above, found;
-    if (fstatat(directory, "..", &above, 0))
-        return leat__error_system(errno, "%s", path);
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (fstatat(directory, names[i], &found, AT_SYMLINK_NOFOLLOW)) {
-            if (errno != ENOENT && errno != ENOTDIR)
-                return leat__error_system(errno, "%s", path);
-            continue;
-        }
-        /* Whose group anybody's files get there shows no member of it. */
-        gid_t group =
-            (above.st_mode & inherited) == inherited ? (gid_t)-1 : found.st_gid;
-        if (found.st_uid != geteuid() &&
-            !may_replace(found.st_uid, group, target, data))
+    struct stat found[ENTRIES];
+    int status = find_entries(directory, path, found);
+    if (status)
+        return status;
+    for (size_t i = 0; i < ENTRIES; i++)
+        if (found[i].st_uid != geteuid() &&
+            !may_replace(found[i].st_uid, found, target, data))
             return leat_error(LEAT_EINVAL,
                               "%s: it, or a file in it, is of user %ju, who "
                               "may not replace %s; remove it, or give another "
                               "name",
-                              path, (uintmax_t)found.st_uid, target);
-    }
+                              path, (uintmax_t)found[i].st_uid, target);
     return LEAT_OK;
 }
 
@@ -138,9 +178,15 @@ int staged_access_resume(int directory, const char *name, const char *path,
          faccessat(directory, "database", W_OK | X_OK, AT_EACCESS)) &&
         errno == EACCES)
         return leat__error_system(errno, "%s", path);
-    int status = found.st_uid != geteuid()
-                     ? staged_access_keep(directory, name, path, data)
-                     : LEAT_OK;
+    bool is_own = found.st_uid == geteuid();
+    if (!is_own && faccessat(directory, name, R_OK | W_OK, AT_EACCESS) &&
+        errno == EACCES)
+        return leat_error(LEAT_EINVAL,
+                          "%s: holds another user's unfinished import, which "
+                          "this user may not write to; --restart starts over",
+                          path);
+    int status =
+        is_own ? LEAT_OK : staged_access_keep(directory, name, path, data);
     if (status || (found.st_mode & 0600) == 0600)
         return status;
     return fchmodat(directory, name, (found.st_mode & 0777) | 0600, 0)

@@ -18,11 +18,17 @@ mode_t staged_access_directory(const char *target, const char *data);
 void staged_access_share(int fd, mode_t mode, const char *target,
                          const char *data);
 
+/* Gives the open file, which is new in that directory, the access of `data`, as
+ * leat__file_begin_access does; where that is not there, the group and the list
+ * of leat__file_share_masked. 0, or -1: errno. */
+int staged_access_begin(int fd, int directory, const char *data);
+
 /*
  * Whether that directory, whose path is `path`, and what is in it belong to
  * this user, or to one who may replace `target`, where that is there, and read
- * `data`: the owner of a file decides what is in it, and may have it open to
- * read what is written. Errors: LEAT_EINVAL, LEAT_EIO.
+ * `data`, also by a group that any of theirs has: the owner of a file
+ * decides what is in it, and may have it open to read what is written. Errors:
+ * LEAT_EINVAL, LEAT_EIO.
  */
 int staged_access_check_makers(int directory, const char *path,
                                const char *target, const char *data);
@@ -43,7 +49,8 @@ int staged_access_keep(int directory, const char *name, const char *path,
 
 /* Lets it be written to again: a run that was stopped before its last rename
  * may have taken that permission from it. What this process cannot do with it
- * at the end is an error before the work, as of staged_access_keep. */
+ * at the end is an error before the work, as of staged_access_keep;
+ * LEAT_EINVAL, too, where it may not write to another user's. */
 int staged_access_resume(int directory, const char *name, const char *path,
                          const char *data);
 
