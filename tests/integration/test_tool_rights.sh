@@ -224,6 +224,26 @@ for kind in listed 002 022 077 supplementary; do
     [ "$(echo group/cache.$kind*/*)" = "group/cache.$kind/data group/cache.$kind/index" ] ||
         fail "a cache beside another's in $kind: $(cat err; find group)"
 done
+# A cache that is new is its maker's by the umask: the other waits while it is made,
+# and is told what to move away once its maker is gone.
+mask=022
+"${one[@]}" "$leat" cat 'text:lines | cache:dir=new' >&3 2>err &
+pid=$!
+SECONDS=0
+until [ -e group/new.partial/data ] || [ $SECONDS -ge 60 ]; do sleep 0.01; done
+"${two[@]}" "$leat" cat 'text:lines | cache:dir=new' >out 2>err && fail 'two make one cache'
+grep -q 'new: another reader is making this cache; wait' err || fail "while it is made: $(cat err)"
+kill -KILL $pid
+wait $pid 2>/dev/null
+for left in 'data index new.lock' new.lock ''; do
+    for file in group/new.partial/*; do
+        [[ " $left " = *" ${file##*/} "* ]] || rm -f "$file"
+    done
+    "${two[@]}" "$leat" cat 'text:lines | cache:dir=new' >out 2>err && fail "removed another's '$left'"
+    grep -q 'new.partial: .* unfinished cache .*; move it away' err || fail "left '$left': $(cat err)"
+done
+"${two[@]}" mv new.partial moved
+"${two[@]}" "$leat" cat 'text:lines | cache:dir=new' >out 2>err || fail "moved away: $(cat err)"
 # A group that the user name space does not know is not told from the maker's own.
 mapless=(setpriv --reuid=1001 --regid=1001 --clear-groups sh -c 'cd open && exec unshare -U "$@"' -)
 mkdir open && chmod 777 open

@@ -247,20 +247,44 @@ static void unmake_directory(const leat__cache_partial *partial)
                        AT_REMOVEDIR);
 }
 
+/* What another user has left, or is about to lock. */
+static int refuse_leftover(const leat__cache_partial *partial)
+{
+    if (!is_directory_in_place(partial))
+        return LEAT_AGAIN;
+    return leat_error(LEAT_EIO,
+                      "%s: it is of an unfinished cache that this user may not "
+                      "remove; move it away, or name another directory",
+                      partial->partial);
+}
+
+/* Of another user, it may not be for this one to write to, which a lock need
+   not. */
+static int open_there(leat__cache_partial *partial, int flags)
+{
+    int *fd = &partial->lock_fd;
+    int code = open_at(fd, partial->fd, partial->lock, flags | O_RDWR);
+    return code == EACCES
+               ? open_at(fd, partial->fd, partial->lock, flags | O_RDONLY)
+               : code;
+}
+
 /* Through no link, and without waiting at a pipe: another program may have made
    the directory. */
 static int open_lock(leat__cache_partial *partial)
 {
     struct stat found;
-    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     int code = open_at(&partial->lock_fd, partial->fd, partial->lock,
-                       flags | O_CREAT | O_EXCL);
+                       flags | O_RDWR | O_CREAT | O_EXCL);
     if (!code)
         leat__file_share(partial->lock_fd, partial->fd);
     else if (code == EEXIST)
-        code = open_at(&partial->lock_fd, partial->fd, partial->lock, flags);
+        code = open_there(partial, flags);
     if (code == ENOENT)
         return LEAT_AGAIN;
+    if (code == EACCES && !partial->is_made)
+        return refuse_leftover(partial);
     if (code && code != ELOOP && code != ENXIO)
         return leat__error_system(code, "cannot open %s/%s", partial->partial,
                                   partial->lock);
@@ -312,9 +336,12 @@ static int remove_leftover(const leat__cache_partial *partial)
     for (int i = 0; i < 3; i++) {
         if (!is_in_place(partial))
             return LEAT_AGAIN;
-        if (unlinkat(partial->fd, names[i], 0) && errno != ENOENT)
-            return leat__error_system(errno, "cannot remove %s/%s",
-                                      partial->partial, names[i]);
+        if (!unlinkat(partial->fd, names[i], 0) || errno == ENOENT)
+            continue;
+        return errno == EACCES
+                   ? refuse_leftover(partial)
+                   : leat__error_system(errno, "cannot remove %s/%s",
+                                        partial->partial, names[i]);
     }
     if (is_directory_in_place(partial) &&
         unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR) &&
