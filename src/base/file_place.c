@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The kernel's own limit. */
@@ -167,14 +169,27 @@ int leat__file_check_directory(const char *path)
     return code;
 }
 
+/* What a container may take from its superuser. Where the system does not tell,
+ * the superuser has it. */
+static bool may_change_others(void)
+{
+    struct __user_cap_header_struct header = {.version =
+                                                  _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &header, has))
+        return geteuid() == 0;
+    return has[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
+}
+
 /* As /tmp, where a user's files are replaced by nobody but their owner, the
- * directory's, and the superuser. */
+ * directory's, and those who may change any user's. */
 static bool is_anothers(const struct stat *found, const char *directory)
 {
     struct stat above;
     uid_t user = geteuid();
-    return user != 0 && user != found->st_uid && !stat(directory, &above) &&
-           above.st_mode & S_ISVTX && user != above.st_uid;
+    return user != found->st_uid && !stat(directory, &above) &&
+           above.st_mode & S_ISVTX && user != above.st_uid &&
+           !may_change_others();
 }
 
 /* As chattr has it. */

@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,6 +213,20 @@ START_TEST(a_file_of_an_overlay_is_no_mount_point)
 }
 END_TEST
 
+static void set_capability(int capability, bool is_effective)
+{
+    struct __user_cap_header_struct header = {.version =
+                                                  _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
+    ck_assert_int_eq(syscall(SYS_capget, &header, has), 0);
+    uint32_t *effective = &has[CAP_TO_INDEX(capability)].effective;
+    if (is_effective)
+        *effective |= CAP_TO_MASK(capability);
+    else
+        *effective &= ~CAP_TO_MASK(capability);
+    ck_assert_int_eq(syscall(SYS_capset, &header, has), 0);
+}
+
 START_TEST(in_a_sticky_directory_another_users_file_stays)
 {
     ck_assert_int_eq(chmod(folder, 0755), 0);
@@ -234,10 +250,14 @@ START_TEST(in_a_sticky_directory_another_users_file_stays)
         printf("skipped: only the superuser becomes another user\n");
     else
         ck_assert_int_eq(WEXITSTATUS(result), 0);
-    /* The superuser may. */
+    /* The superuser may, with that capability. */
     if (geteuid() == 0) {
+        ck_assert_int_eq(chown("below", 65534, 65534), 0);
         ck_assert_int_eq(chown("below/file", 65534, 65534), 0);
         ck_assert_int_eq(leat__file_check_place("below/file"), LEAT_OK);
+        set_capability(CAP_FOWNER, false);
+        expect_refused("below/file", "sticky");
+        set_capability(CAP_FOWNER, true);
     }
 }
 END_TEST
