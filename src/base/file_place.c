@@ -45,10 +45,7 @@ static char *place_target(const char *path, const char *target)
     return next;
 }
 
-/* Whether both are one file, or nothing is at `target`. A descriptor's link in
- * /proc may name a path of another mount namespace, or one that a mount hides.
- */
-static bool leads_to(const char *link, const char *target)
+bool leat__file_leads_to(const char *link, const char *target)
 {
     struct stat found, wanted;
     return stat(target, &found) != 0 ||
@@ -67,7 +64,7 @@ int leat__file_follow_once(char **path)
         char *next = place_target(*path, target);
         if (!next)
             return LEAT_ENOMEM;
-        if (leads_to(*path, next)) {
+        if (leat__file_leads_to(*path, next)) {
             leat__free(*path);
             *path = next;
             return LEAT_OK;

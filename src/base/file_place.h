@@ -23,6 +23,11 @@ char *leat__file_followed(const char *path);
  * file here; LEAT_ENOMEM. */
 int leat__file_follow_once(char **path);
 
+/* Whether `link` leads to what is at `target`, or nothing is there. The path
+ * that a descriptor's link in /proc shows may be one of another mount
+ * namespace, one that a mount hides, or that of a removed file. */
+bool leat__file_leads_to(const char *link, const char *target);
+
 /*
  * Whether files can be moved from `from`, seen from the directory `at` ("":
  * that directory itself), to the directory `to`: 1 or 0; -1: errno. Two mounts

@@ -858,6 +858,25 @@ START_TEST(a_link_stays_and_its_target_is_replaced)
 }
 END_TEST
 
+/* Whose path in /proc is that of another one. */
+START_TEST(what_replaces_a_removed_directory_replaces_no_other)
+{
+    char opened[32];
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(rmdir(path), 0);
+    make_database(beside(" (deleted)"), "other");
+    snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
+    struct staging_options options = options_of(1);
+    options.target = opened;
+    refuses(&options, opened);
+    ck_assert(!is_there(beside(" (deleted).leat-part")));
+    ck_assert(has_text(beside(" (deleted)/data.mdb"), "other"));
+    close(fd);
+}
+END_TEST
+
 START_TEST(why_a_long_path_cannot_be_made_is_told)
 {
     char long_path[5000];
@@ -942,6 +961,7 @@ int main(void)
         tcase, a_pipe_that_came_in_the_place_of_the_journal_is_an_error, 0, 2);
     tcase_add_test(tcase, linked_directories_are_refused);
     tcase_add_test(tcase, a_link_stays_and_its_target_is_replaced);
+    tcase_add_test(tcase, what_replaces_a_removed_directory_replaces_no_other);
     tcase_add_test(tcase, a_target_has_the_name_that_another_can_be_beside);
     tcase_add_test(tcase, why_a_long_path_cannot_be_made_is_told);
     return suite_run(suite);

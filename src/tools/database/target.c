@@ -44,8 +44,11 @@ char *target_resolve(const char *path)
     if (!strcmp(name, ".") || !strcmp(name, "..") ||
         (!lstat(target, &found) && S_ISLNK(found.st_mode)))
         real = realpath(target, NULL);
-    if (!real)
+    /* A removed directory's name in /proc may be that of another one. */
+    if (!real || !leat__file_leads_to(target, real)) {
+        free(real);
         return followed(target);
+    }
     free(target);
     return real;
 }
