@@ -94,7 +94,9 @@ LEAT_API const leat_option *leat_top_option_list(int *n);
 typedef enum leat_caller_helps {
     LEAT_CALLER_HELPS_AUTO = 0, /* yes, unless it would have to call a reader
                                    that may block for ever, such as a callback,
-                                   on the caller's thread */
+                                   on the caller's thread, or the layer is one
+                                   of several with devices of their own, whose
+                                   streams may wait for each other */
     LEAT_CALLER_HELPS_OFF = 1   /* never: it only waits */
 } leat_caller_helps;
 

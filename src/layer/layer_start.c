@@ -27,15 +27,6 @@ static bool is_threaded(const leat_data_layer_group *group)
            (choice == LEAT_READER_AUTO && may_block(group));
 }
 
-/*
- * Forward never calls code that may block for ever, such as a user's callback.
- */
-bool leat__group_may_help(const leat_data_layer_group *group)
-{
-    return group->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
-           (is_threaded(group) || !may_block(group));
-}
-
 /* Shows the new reader to cancel, which may have come before it. */
 static int adopt_reader(leat_data_layer_group *group, leat__data_reader *reader)
 {
@@ -67,6 +58,19 @@ static bool has_memory(const leat_data_layer_group *group)
     for (int i = 0; i < group->n; i++)
         result = result || !group->device[i]->ops->unified;
     return result;
+}
+
+/*
+ * Forward never calls code that may block for ever, such as a user's callback.
+ * Nor does it work on a batch of another member, which may wait for that one's
+ * stream: streams may wait for each other in each step, and so for what this
+ * caller has yet to enqueue.
+ */
+bool leat__group_may_help(const leat_data_layer_group *group)
+{
+    return group->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
+           (is_threaded(group) || !may_block(group)) &&
+           (group->n == 1 || !has_memory(group));
 }
 
 /* Whether a thread copies to the devices, and does nothing else. */

@@ -213,6 +213,40 @@ START_TEST(the_source_is_read_once_for_all)
 }
 END_TEST
 
+/* Beside others' streams, which may wait for what it enqueues after forward. */
+START_TEST(a_caller_works_only_where_no_stream_is_waited_for)
+{
+    static const struct {
+        const char *const *place;
+        int n;
+        bool helps;
+    } cases[] = {{group_on_cpu, 2, true},
+                 {group_on_late, 1, true},
+                 {group_on_late, 2, false},
+                 {group_mixed, 2, false}};
+    leat_stats stats = {.size = sizeof(stats)};
+    leat_pipeline *pipeline = layer_fixture_pipeline();
+    group_options.caller_helps = LEAT_CALLER_HELPS_AUTO;
+    group_options.workers = 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t helped = 0;
+        int most = cases[i].helps ? 100000 : 200;
+        group_fixture group = group_fixture_open(pipeline, &group_options,
+                                                 cases[i].place, cases[i].n);
+        for (int k = 0; k < most && helped == 0; k++) {
+            ck_assert_int_eq(group_fixture_forward(&group, k % cases[i].n),
+                             LEAT_OK);
+            leat_data_layer_stats(group_fixture_member(&group, k % cases[i].n),
+                                  &stats);
+            helped += stats.helped_chunks;
+        }
+        ck_assert_msg((helped > 0) == cases[i].helps, "case %zu", i);
+        group_fixture_close(&group);
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* Takes `batches` in sequence from a group of `n`, and says where it stands. */
 START_TEST(one_that_takes_nothing_holds_up_the_others_and_lets_them_go_on)
 {
@@ -634,6 +668,7 @@ int main(void)
     tcase_add_test(tcase,
                    callers_in_threads_of_their_own_never_miss_each_other);
     tcase_add_test(tcase, the_source_is_read_once_for_all);
+    tcase_add_test(tcase, a_caller_works_only_where_no_stream_is_waited_for);
     tcase_add_test(
         tcase, one_that_takes_nothing_holds_up_the_others_and_lets_them_go_on);
     tcase_add_test(tcase, the_log_names_the_member_that_is_waited_for);
