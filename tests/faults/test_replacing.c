@@ -189,6 +189,42 @@ static void replace_and_open(void)
                      LEAT_OK);
 }
 
+static void remove_data(void)
+{
+    ck_assert_int_eq(unlink(in(directory, "data.mdb")), 0);
+}
+
+/* As a copy to its path may get its inode, with other transactions. */
+START_TEST(a_file_that_was_removed_as_it_was_opened_is_not_taken_for_it_again)
+{
+    int is_reached = 1;
+    for (int64_t n = 0; is_reached; n++) {
+        leat__lmdb_environment *old, *late = NULL;
+        ck_assert_int_lt(n, CALLS_MAX);
+        ck_assert_int_eq(leat__lmdb_environment_open(&old, directory), LEAT_OK);
+        ck_assert_int_eq(link(in(other, "data.mdb"), in(other, "kept.mdb")), 0);
+        replace_data();
+        fault_act(remove_data);
+        int64_t before = fault_count(FAULT_STAT);
+        fault_arm(FAULT_STAT, n, FAULT_ACT, 0);
+        (void)leat__lmdb_environment_open(&late, directory);
+        fault_disarm();
+        is_reached = fault_count(FAULT_STAT) - before > n;
+        leat__lmdb_environment_close(late);
+        ck_assert_int_eq(rename(in(other, "kept.mdb"), in(other, "data.mdb")),
+                         0);
+        other_process user = other_process_start(use_other, other);
+        other_process_stop(&user);
+        replace_data();
+        ck_assert_msg(count_records() == NEW, "call %d: %s", (int)n,
+                      leat_last_error());
+        leat__lmdb_environment_close(old);
+        end();
+        begin();
+    }
+}
+END_TEST
+
 /* By another thread, after this one has opened the old file: writers would take
    the pages of the new one by the transactions of the old one. */
 START_TEST(the_lock_stays_that_of_the_file_that_was_opened_meanwhile)
@@ -393,6 +429,9 @@ int main(void)
     tcase_add_loop_test(
         tcase, the_lock_of_the_file_that_replaced_it_is_not_called_damaged, 0,
         3);
+    tcase_add_test(
+        tcase,
+        a_file_that_was_removed_as_it_was_opened_is_not_taken_for_it_again);
     tcase_add_loop_test(
         tcase, the_lock_stays_that_of_the_file_that_was_opened_meanwhile, 0, 2);
     tcase_add_loop_test(

@@ -405,7 +405,10 @@ static int try_open(leat__lmdb_environment **out, leat__lmdb_file *file,
                    is_current(shared ? shared->lock : lock, file);
     if (is_done)
         status = shared ? share(out, shared, file) : create(out, file, lock);
-    if (status || !is_done || shared)
+    bool is_kept = !status && is_done && !shared;
+    if (!is_kept && !shared)
+        leat__lmdb_lock_leave(lock, file);
+    if (!is_kept)
         leat__lmdb_lock_close(lock);
     return status;
 }
