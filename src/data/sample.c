@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 void leat_sample_init(leat_sample *sample)
@@ -147,7 +148,8 @@ static int measure_shape(leat_dtype dtype, int ndim, const int64_t shape[],
             LEAT_EINVAL, "ndim is %d%s: expected 0 to %d dimensions", ndim,
             ndim > 0 && !shape ? " without a shape" : "", LEAT_MAX_DIMS);
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0 || leat__multiply(*bytes, (size_t)shape[i], bytes))
+        if (shape[i] < 0 || leat__multiply(*bytes, (size_t)shape[i], bytes) ||
+            *bytes > PTRDIFF_MAX)
             return leat_error(LEAT_EINVAL,
                               "dimension %d is %lld: expected 0 or more, and "
                               "no more bytes than memory can have",

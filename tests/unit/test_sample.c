@@ -513,6 +513,7 @@ START_TEST(a_field_that_cannot_be_is_refused_and_changes_nothing)
     const int64_t one[] = {1};
     const int64_t negative[] = {2, -1};
     const int64_t huge[] = {INT64_MAX, INT64_MAX};
+    const int64_t half[] = {(int64_t)1 << 62, 2};
     const struct {
         int i;
         int dtype;
@@ -530,6 +531,7 @@ START_TEST(a_field_that_cannot_be_is_refused_and_changes_nothing)
         {1, LEAT_UINT8, 1, NULL, data, "without a shape"},
         {1, LEAT_UINT8, 2, negative, data, "dimension 1 is -1"},
         {1, LEAT_UINT8, 2, huge, data, "dimension 1"},
+        {1, LEAT_UINT8, 2, half, data, "dimension 1"},
         {1, LEAT_UINT8, 1, one, NULL, "data is NULL"},
     };
     set_one(data);
