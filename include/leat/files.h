@@ -187,14 +187,15 @@ LEAT_API int leat_pipeline_idx(leat_pipeline **out, const char *images,
 
 /**
  * `recordio:FILES`: PaddlePaddle's RecordIO, Fluid's and Go's, and ElasticDL's,
- * told apart by the first checksum that is right, of the first 16 chunks, where
- * their headers do not tell; a reader's mapped files are all of one. Field:
- * `record`, the bytes of each. Chunks may be compressed by snappy, where leat
- * is built with libsnappy, or gzip; a reader over such files reads in order.
- * Records of a chunk whose checksum is wrong are bad; a compressed chunk is one
- * bad record then, as is any chunk of a compressed file or a pipe. Fluid takes
- * up to 3 bytes at the end of a file for none; they are LEAT_EFORMAT here.
- * `options` may be NULL. Errors and thread safety: see above.
+ * told apart by the first checksum that is right, of the first 16 chunks, in a
+ * compressed file or a pipe those that max_record and max_memory hold together,
+ * where their headers do not tell; a reader's mapped files are all of one.
+ * Field: `record`, the bytes of each. Chunks may be compressed by snappy, where
+ * leat is built with libsnappy, or gzip; a reader over such files reads in
+ * order. Records of a chunk whose checksum is wrong are bad; a compressed chunk
+ * is one bad record then, as is any chunk of a compressed file or a pipe. Fluid
+ * takes up to 3 bytes at the end of a file for none; they are LEAT_EFORMAT
+ * here. `options` may be NULL. Errors and thread safety: see above.
  */
 LEAT_API int leat_pipeline_recordio(leat_pipeline **out,
                                     const char *const path[], int n,

@@ -432,6 +432,37 @@ START_TEST(a_chunk_without_bytes_is_of_any_dialect)
 }
 END_TEST
 
+/* Of a stream, which may not hold enough to be sure of its own; plain files are
+   looked at when it is opened. */
+START_TEST(a_plain_file_tells_the_dialect_of_streams)
+{
+    enum { CHUNKS = 3 };
+    static const struct {
+        const char *files;
+        int good, bad;
+    } streams[] = {{"bad,bad.gz", 2 * 2 * (CHUNKS - 1), 2},
+                   {"bad,fluid.gz", 2 * (CHUNKS - 1) + 1, 1},
+                   {"go,bad.gz", 1, CHUNKS}};
+    char text[64];
+    int good, bad;
+    size_t size = make_chunk(bytes, &leat__recordio_fluid, 0, 1, "\0\0\0", 4);
+    record_sequence_pack("fluid.gz", bytes, size, 0);
+    size = make_chunk(bytes, &leat__recordio_go, 0, 1, "\0\0\0", 4);
+    record_sequence_write("go", bytes, size);
+    size = make_pairs(bytes, CHUNKS, 0);
+    bytes[LEAT__RECORDIO_HEADER + 6] ^= 1;
+    record_sequence_write("bad", bytes, size);
+    record_sequence_pack("bad.gz", bytes, size, 0);
+    for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+        snprintf(text, sizeof(text), "recordio:%s,max_record=%zu",
+                 streams[i].files, size / CHUNKS);
+        ck_assert_int_eq(record_sequence_read(text, &good, &bad), LEAT_END);
+        ck_assert_int_eq(good, streams[i].good);
+        ck_assert_int_eq(bad, streams[i].bad);
+    }
+}
+END_TEST
+
 /* In all forms the records of a chunk with a bit flipped are not given as good,
    and those of the others are, where their place is known. */
 START_TEST(a_flipped_bit_is_noticed)
@@ -709,6 +740,7 @@ int main(void)
     tcase_add_test(tests, chunks_after_a_bad_first_one_are_good);
     tcase_add_test(tests, the_first_sixteen_chunks_tell_the_dialect);
     tcase_add_test(tests, another_file_tells_the_dialect);
+    tcase_add_test(tests, a_plain_file_tells_the_dialect_of_streams);
     tcase_add_test(tests, a_chunk_without_bytes_is_of_any_dialect);
     tcase_add_test(tests, a_flipped_bit_is_noticed);
     tcase_add_test(tests, headers_that_lie_are_bad_records);

@@ -358,7 +358,8 @@ static int find_dialect(recordio_format *io, leat__byte_stream *stream,
 {
     const char *path = stream->source.path;
     leat__recordio_probe probe;
-    int status = leat__recordio_probe_begin(&probe, stream->next, stream->left);
+    int status =
+        leat__recordio_probe_begin(&probe, NULL, stream->next, stream->left);
     if (status)
         return leat__error_context(status, "%s", path);
     while (!status && stream->left > 0 &&
@@ -426,10 +427,11 @@ static int choose_form(recordio_format *io, const leat_open *open,
     int status = probe_files(io, compression, files, &is_stream);
     if (status)
         return status;
+    const leat__recordio_dialect *likely = io->dialect;
     if (is_stream || !io->dialect)
         io->dialect = &leat__recordio_fluid;
     if (is_stream)
-        return leat__recordio_filter_create(&io->format.filter, &limit);
+        return leat__recordio_filter_create(&io->format.filter, likely, &limit);
     io->format.defers = true;
     io->file = leat__alloc_zero((size_t)files->n, sizeof(*io->file));
     io->nfiles = io->file ? files->n : 0;

@@ -173,6 +173,7 @@ static bool settle(leat__recordio_probe *probe)
 }
 
 int leat__recordio_probe_begin(leat__recordio_probe *out,
+                               const leat__recordio_dialect *likely,
                                const unsigned char *bytes, size_t size)
 {
     leat__recordio_probe probe = {0};
@@ -187,7 +188,8 @@ int leat__recordio_probe_begin(leat__recordio_probe *out,
         leat__recordio_header header;
         read_header(&header, dialects[i], bytes);
         probe.trial[i].is_refuted = header.packing == LEAT__RECORDIO_UNKNOWN;
-        if (!probe.trial[i].is_refuted)
+        if (!probe.trial[i].is_refuted &&
+            (!probe.dialect || probe.dialect != likely))
             probe.dialect = dialects[i];
     }
     if (!probe.dialect)

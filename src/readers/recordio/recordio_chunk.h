@@ -84,10 +84,12 @@ typedef struct leat__recordio_probe {
 
 /*
  * Begins with the first header of a file, which has `size` bytes or more; fewer
- * than a header's only if those are all. Errors: LEAT_EFORMAT where it is none
- * of any dialect, with another format's name where that is known.
+ * than a header's only if those are all. `likely`, if not NULL, is before all
+ * others that may be. Errors: LEAT_EFORMAT where it is none of any dialect,
+ * with another format's name where that is known.
  */
 int leat__recordio_probe_begin(leat__recordio_probe *out,
+                               const leat__recordio_dialect *likely,
                                const unsigned char *bytes, size_t size);
 
 /*

@@ -12,6 +12,7 @@ typedef struct recordio_filter {
     leat__byte_filter filter;
     leat__byte_stream stream; /* of the file */
     leat__record_limit limit;
+    const leat__recordio_dialect *likely;  /* or NULL */
     const leat__recordio_dialect *dialect; /* NULL: not known yet */
     unsigned char header[LEAT__RECORDIO_HEADER];
     leat__recordio_buffer payload;
@@ -96,7 +97,8 @@ static int find_dialect(recordio_filter *io)
     leat__byte_stream *stream = &io->stream;
     leat__recordio_probe probe;
     size_t seen = 0;
-    int status = leat__recordio_probe_begin(&probe, stream->next, stream->left);
+    int status = leat__recordio_probe_begin(&probe, io->likely, stream->next,
+                                            stream->left);
     if (status)
         return bad_chunk(io, status);
     for (;;) {
@@ -230,6 +232,7 @@ static int filter_read(leat__byte_filter *filter, void *out, size_t n,
 }
 
 int leat__recordio_filter_create(leat__byte_filter **out,
+                                 const leat__recordio_dialect *likely,
                                  const leat__record_limit *limit)
 {
     recordio_filter *io = leat__alloc_zero(1, sizeof(*io));
@@ -238,6 +241,7 @@ int leat__recordio_filter_create(leat__byte_filter **out,
     io->filter =
         (leat__byte_filter){filter_open,    filter_read,   filter_close,
                             filter_version, filter_cancel, filter_memory};
+    io->likely = likely;
     io->limit = io->payload.limit = *limit;
     io->payload.cancelled = &io->stream.source.cancelled;
     atomic_init(&io->payload_memory, 0);

@@ -6,6 +6,7 @@
 #define LEAT_READERS_RECORDIO_FILTER_H
 
 #include "readers/record/record_limit.h"
+#include "readers/recordio/recordio_chunk.h"
 #include "readers/stream/byte_stream.h"
 
 /*
@@ -15,8 +16,10 @@
 #define LEAT__RECORDIO_BAD_CHECKSUM UINT32_C(0xfffffffe)
 #define LEAT__RECORDIO_BAD_DATA UINT32_C(0xfffffffd)
 
-/* The limit is a chunk's, stored and decompressed. */
+/* The limit is a chunk's, stored and decompressed. A file that is not sure of
+   its dialect is of the likely one, if not NULL, where it may be. */
 int leat__recordio_filter_create(leat__byte_filter **out,
+                                 const leat__recordio_dialect *likely,
                                  const leat__record_limit *limit);
 void leat__recordio_filter_destroy(leat__byte_filter *filter);
 
