@@ -295,7 +295,7 @@ void leat__file_share(int fd, int at)
     struct stat above, own;
     if (fstat(at, &above) || fstat(fd, &own))
         return;
-    mode_t mode = own.st_mode & (0775 | (above.st_mode & 02));
+    mode_t mode = 0600 | (own.st_mode & (0775 | (above.st_mode & 02)));
     bool is_shared = take_access(fd, at, &above, own.st_gid);
     if (is_shared)
         mode |= 060;

@@ -62,7 +62,7 @@ void leat__file_share_directory(int fd, int like);
  * made in, open as `at`, by its group or access control list, whatever the
  * umask: the file gets both. Where it cannot have that group, or the directory
  * cannot be read, it stays as it was made. All may write to it only where they
- * may write to the directory. */
+ * may write to the directory; its owner always may, and read it. */
 void leat__file_share(int fd, int at);
 
 /* The same as far as the umask lets, for a file that stays when it is complete.

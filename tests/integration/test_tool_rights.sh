@@ -72,8 +72,10 @@ else:
     none = 0xFFFFFFFF
     named = (2, 7, 1234) if what == "give" else (8, 7, 4321)
     entries = [(1, 7, none), (4, 5, none), named, (16, 7, none), (32, 0, none)]
+    if what == "deny":
+        entries = [(1, 5, none), (4, 5, none), (32, 5, none)]
     value = b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
-    for name in names[:1] if what == "name" else names[what == "give" :]:
+    for name in names[:1] if what == "name" else names[what in ["give", "deny"] :]:
         os.setxattr(path, name, struct.pack("<I", 2) + value)
 END
 }
@@ -308,6 +310,15 @@ for file in group/cache.other/data group/cache.other/index group/db.other/data.m
     [ "$(stat -c %g $file)" = 4321 ] || fail "$file: group $(stat -c %g $file)"
 done
 chmod 2775 group
+
+mask=002
+# A list for what is new may deny its owner to write.
+if [ -n "$lists" ]; then
+    "${one[@]}" "$leat" synth digits --count 3 denied >out || fail 'cannot synth'
+    lists deny group/denied
+    "${one[@]}" "$leat" import pipeline text:lines denied --force >out 2>err ||
+        fail "denied to its owner: $(cat err; ls -lnR group/denied*)"
+fi
 
 # What one has made who may not write to the target is not gone on with; whoever
 # has a file open reads what is written to it. Nor is it where there is no target.
