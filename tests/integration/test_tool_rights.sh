@@ -311,7 +311,17 @@ for file in group/cache.other/data group/cache.other/index group/db.other/data.m
 done
 chmod 2775 group
 
+# A target's group that is not the one that anybody's files get beside it shows its
+# members.
 mask=002
+mkdir beside && chgrp 1234 beside && chmod 2777 beside
+for option in '' --restart; do
+    rm -rf beside/db && mkdir beside/db && chown 0:4321 beside/db && chmod 2770 beside/db
+    leave ../beside/db
+    # shellcheck disable=SC2086
+    "${two[@]}" "$leat" import pipeline text:lines ../beside/db --force $option >out 2>err ||
+        fail "another member cannot go on beside $option: $(cat err; ls -lnR beside)"
+done
 # A list for what is new may deny its owner to write.
 if [ -n "$lists" ]; then
     "${one[@]}" "$leat" synth digits --count 3 denied >out || fail 'cannot synth'

@@ -92,10 +92,11 @@ static int find_entries(int directory, const char *path,
             if (errno != ENOENT && errno != ENOTDIR)
                 return leat__error_system(errno, "%s", path);
             found[i].st_uid = geteuid();
-        }
-        /* Whose group anybody's files get there shows no member of it. */
-        if ((above.st_mode & inherited) == inherited)
+        } else if ((above.st_mode & inherited) == inherited &&
+                   found[i].st_gid == above.st_gid) {
+            /* Whose group anybody's files get there shows no member of it. */
             found[i].st_gid = (gid_t)-1;
+        }
     }
     return LEAT_OK;
 }
