@@ -278,24 +278,27 @@ done
 [ $complete -gt 1 ] || complain "not killed twice with the target in place"
 echo "$mode kill: $call calls, $complete of them with the target in place"
 
-# What no rerun reports is complete as well, once it has its name.
+# What no rerun reports is complete as well, once it has its name; nor is one promised
+# where it may be refused.
 mode=once plain=''
 stop() {
     # shellcheck disable=SC2086
     env LD_PRELOAD="$trap" SYSCALL_TRAP="$how" "$leat" $command < <(cat images) >log 2>&1
 }
-for command in 'import mnist /dev/stdin labels out' 'synth digits --count 5 out'; do
+for command in 'import mnist /dev/stdin labels out' 'synth digits --count 5 out' \
+    'import pipeline lmdb:out|skip:1 out --force'; do
     call=1 complete=0
     while :; do
         how=term:$call
         rm -rf out*
+        [ "${command##* }" != --force ] || cp -r base out
         stop 2>/dev/null
         status=$?
         [ $status -eq 143 ] || break
         [ $call -gt 400 ] && complain "no end" && break
         total=$((total + 1))
         call=$((call + 1))
-        [ -e out ] || continue
+        { [ -e out ] && [ "$(digest out)" != "$(digest base)" ]; } || continue
         complete=$((complete + 1))
         grep -qx "$ended" log || complain "it does not say what holds"
     done

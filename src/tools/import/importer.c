@@ -265,7 +265,9 @@ static int report(const struct run *run, const char *path, double seconds)
 static void print_unreported(const struct run *run, const char *path)
 {
     const struct importer *source = run->source;
-    bool can_report = !source->is_fresh && !source->is_once;
+    /* Over what replaced one of its inputs the rerun may be refused. */
+    bool can_report =
+        !source->is_fresh && !source->is_once && !source->is_in_place;
     if (!ferror(stdout))
         (void)message_error(
             "%s; %s is complete%s", leat_last_error(), path,
