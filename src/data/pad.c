@@ -60,7 +60,7 @@ void leat__padding_put(const leat__padding *padding, const leat_field *field,
                        void *to)
 {
     int last = 0;
-    if (!field) {
+    if (!field || count(field->ndim, field->shape, 0) == 0) {
         fill(padding, to, count(padding->ndim, padding->shape, 0));
         return;
     }

@@ -1,6 +1,7 @@
 /* batch:N, with tf.data's batch and padded_batch as the oracle, and a layer
  * that makes the same batches itself. */
 #include "base/memory.h"
+#include "data/pad.h"
 #include "support/decorator_chain.h"
 #include "support/rows_source.h"
 #include "support/suite.h"
@@ -271,6 +272,20 @@ START_TEST(each_field_has_its_own_padding_and_shape)
     open_chain("batch:2,pad=(tokens=-1),pad_to=(cell=2x5,tokens=6)");
     expect_next("2x6: 0 1 -1 -1 -1 -1 100 101 102 103 -1 -1");
     expect(1, "2x2x5: 0 0 0 0 0 0 0 0 0 0 1 1 1 0 0 1 1 1 0 0");
+}
+END_TEST
+
+/* The data of such rows may be NULL, which has no second one. */
+START_TEST(rows_without_elements_are_all_padding)
+{
+    static const int64_t shape[] = {3, 2};
+    const leat_field field = {.dtype = LEAT_INT32, .ndim = 2, .shape = {2, 0}};
+    int32_t out[6] = {0};
+    leat__padding padding;
+    leat__padding_init(&padding, LEAT_INT32, 2, shape, 7);
+    leat__padding_put(&padding, &field, out);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(out[i], 7);
 }
 END_TEST
 
@@ -780,6 +795,7 @@ int main(void)
                         3 * sizeof(misfits) / sizeof(misfits[0]));
     tcase_add_loop_test(tcase, varying_fields_are_padded_to_the_longest, 0, 4);
     tcase_add_test(tcase, each_field_has_its_own_padding_and_shape);
+    tcase_add_test(tcase, rows_without_elements_are_all_padding);
     tcase_add_loop_test(tcase, rows_of_ragged_fields_lie_end_to_end, 0, 2);
     tcase_add_loop_test(tcase, what_is_ragged_already_gets_one_level_more, 0,
                         2);
