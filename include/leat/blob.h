@@ -113,11 +113,12 @@ LEAT_API void *leat_blob_mutable_gpu_data(leat_blob *blob);
 /**
  * Enqueues the copy of the host's contents to the device on `stream` (Caffe's
  * async_gpu_push). The host side must not change until the stream has passed
- * this point; of a lent top that the device computed the copy is over on
- * return, so its push stays outside a capture. Errors: LEAT_ENOMEM,
- * LEAT_EDEVICE, LEAT_ESTATE when the blob has no shape, its newest contents are
- * not on the host, its batch was returned to its data layer, or such a top's
- * stream is being captured into a graph. Thread safety: one caller a blob.
+ * this point, nor may the blob or its data layer be destroyed; of a lent top
+ * that the device computed the copy is over on return, so its push stays
+ * outside a capture. Errors: LEAT_ENOMEM, LEAT_EDEVICE, LEAT_ESTATE when the
+ * blob has no shape, its newest contents are not on the host, its batch was
+ * returned to its data layer, or such a top's stream is being captured into a
+ * graph. Thread safety: one caller a blob.
  */
 LEAT_API int leat_blob_async_gpu_push(leat_blob *blob, leat_stream stream);
 
