@@ -3,9 +3,10 @@
  * what the pipeline text of the same name makes (`leat readers NAME`).
  *
  * `path` has `n` texts, at least one, whose files are read as one, in their
- * order: a path; a pattern with * ? or [, unless a file has that very name, and
- * whose files are sorted by bytes; `@LIST`, a file with a path on each line;
- * `-`, standard input, in a list too.
+ * order: a path; a pattern with * ? or [ (of bytes, not letters, whatever the
+ * locale), unless a file has that very name, and whose files are sorted by
+ * bytes; `@LIST`, a file with a path on each line; `-`, standard input, in a
+ * list too.
  * What a pattern finds is a file whatever its name, and so is `@x` in a list.
  * They are copied, and relative to the working directory at open. Nothing is
  * opened yet.

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <locale.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,7 @@ typedef struct pattern_search {
     leat__file_list *list;
     leat__listed_pattern *pattern;
     search_level *level; /* the innermost */
+    locale_t locale;     /* C, in which names are bytes */
     char path[PATH_MAX]; /* what of the pattern is matched */
 } pattern_search;
 
@@ -278,12 +280,22 @@ static int expand(pattern_search *search, size_t used, const char *rest)
     return status ? status : add_existing(search);
 }
 
+/* As fnmatch, whatever the program's locale has for letters and ranges. */
+static int match(const pattern_search *search, const char *part,
+                 const char *name)
+{
+    locale_t before = uselocale(search->locale);
+    int code = fnmatch(part, name, FNM_PERIOD | FNM_NOESCAPE);
+    uselocale(before);
+    return code;
+}
+
 /* A file of the innermost folder. */
 static int try_name(pattern_search *search, const char *name)
 {
     const search_level *level = search->level;
     size_t used = level->used;
-    int code = fnmatch(level->part, name, FNM_PERIOD | FNM_NOESCAPE);
+    int code = match(search, level->part, name);
     if (code == FNM_NOMATCH)
         return LEAT_OK;
     if (code)
@@ -313,11 +325,16 @@ static int look_on(pattern_search *search)
 
 static int find_matches(pattern_search *search)
 {
+    search->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!search->locale)
+        return leat_error(LEAT_ENOMEM, "%s: no memory for a locale",
+                          search->pattern->text);
     int status = expand(search, 0, search->pattern->text);
     while (!status && search->level)
         status = look_on(search);
     while (search->level)
         leave(search);
+    freelocale(search->locale);
     return status;
 }
 

@@ -49,9 +49,10 @@ typedef struct leat__file_list {
  *  - @LIST: the paths in the file LIST, a line each, as they are, so that - is
  *    standard input, but @x is the file ./@x; empty lines do not count;
  *    relative ones to the working directory;
- *  - a text with * ? or [, of which no file has the name: the files that match,
- *    sorted by their bytes in every locale; one that is called - or begins with
- *    @ has ./ before it, so that it is a path to whoever reads it;
+ *  - a text with * ? or [, of which no file has the name: the files that match
+ *    by their bytes, and sorted by them, in every locale; one that is called -
+ *    or begins with @ has ./ before it, so that it is a path to whoever reads
+ *    it;
  *  - any other: itself, whether it exists or not.
  * Errors: LEAT_EIO for a pattern without a match, a folder or a list that
  * cannot be read; LEAT_EFORMAT for a list that is empty or no text;

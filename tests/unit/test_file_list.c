@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <glob.h>
 #include <limits.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -91,6 +92,24 @@ START_TEST(a_pattern_is_sorted_by_bytes)
     ck_assert_int_eq(list.n, 8);
     ck_assert_str_eq(list.path[5], "a9.txt");
     ck_assert_str_eq(list.path[6], "B.txt");
+}
+END_TEST
+
+START_TEST(a_pattern_matches_bytes_in_any_locale)
+{
+    static const char *const names[] = {"1.x", "A.x", "i.x", "\xc3\xa9.x"};
+    if (!setlocale(LC_ALL, "C.UTF-8")) {
+        puts("skipped: no locale C.UTF-8");
+        return;
+    }
+    for (int i = 0; i < 4; i++)
+        write_file(names[i], "");
+    ck_assert_int_eq(leat__file_list_add(&list, "?.x"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "[!a-z].x"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "??.x"), LEAT_OK);
+    check_list(6, (const char *const[]){"1.x", "A.x", "i.x", "1.x", "A.x",
+                                        "\xc3\xa9.x"});
+    ck_assert(uselocale((locale_t)0) == LC_GLOBAL_LOCALE);
 }
 END_TEST
 
@@ -480,6 +499,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_pattern_is_sorted_by_bytes);
     tcase_add_test(tests, a_match_is_sorted_with_the_start_of_its_pattern);
+    tcase_add_test(tests, a_pattern_matches_bytes_in_any_locale);
     tcase_add_test(tests, the_order_of_texts_is_kept);
     tcase_add_test(tests, a_name_that_looks_like_a_pattern_is_itself);
     tcase_add_test(tests, a_match_that_means_something_else_is_a_path);

@@ -1,10 +1,12 @@
 /*
  * Words and numbers mean the same whatever locale the program has set. In a
  * Turkish one the small letter of I is another than i, and numbers have a
- * comma; in a Pashto one their point is no letter of ASCII.
+ * comma; in a Pashto one their point is no letter of ASCII. Ranges of patterns
+ * are those of bytes.
  */
 #include "base/ascii.h"
 #include "base/decimal.h"
+#include "readers/file_list.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -191,6 +193,23 @@ START_TEST(a_net_file_is_read_as_everywhere)
 }
 END_TEST
 
+START_TEST(a_range_of_a_pattern_has_all_letters_of_ascii)
+{
+    char path[64];
+    leat__file_list list = {0};
+    for (char c = 'a'; c <= 'z'; c++) {
+        snprintf(path, sizeof(path), "%s/%c.x", folder, c);
+        FILE *file = fopen(path, "wb");
+        ck_assert_ptr_nonnull(file);
+        fclose(file);
+    }
+    snprintf(path, sizeof(path), "%s/[a-z].x", folder);
+    ck_assert_int_eq(leat__file_list_add(&list, path), LEAT_OK);
+    ck_assert_int_eq(list.n, 26);
+    leat__file_list_close(&list);
+}
+END_TEST
+
 int main(void)
 {
     if (!set_turkish()) {
@@ -208,6 +227,7 @@ int main(void)
     tcase_add_loop_test(tcase, code_makes_texts_with_points, 0, 2);
     tcase_add_test(tcase, a_log_level_is_a_word_in_any_case);
     tcase_add_test(tcase, a_net_file_is_read_as_everywhere);
+    tcase_add_test(tcase, a_range_of_a_pattern_has_all_letters_of_ascii);
     int status = suite_run(suite);
     remove_folder();
     return status;
