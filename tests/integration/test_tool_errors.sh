@@ -342,7 +342,7 @@ net "$good"
 mkdir busy
 exec 9<busy
 flock 9
-expect 2 'busy: another leat' dump --net net.prototxt --phase TRAIN --out busy
+expect 2 'busy: another program has locked it' dump --net net.prototxt --phase TRAIN --out busy
 exec 9<&-
 
 # Nothing is left of what could not even begin.

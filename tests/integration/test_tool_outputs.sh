@@ -182,7 +182,7 @@ ten() {
             good=$((good + 1))
         else
             check "$name at once: $(cat "err.$i")" grep -qE \
-                'another leat is writing|: holds |exists already|made it meanwhile' "err.$i"
+                'another leat is writing|another program has locked it|: holds |exists already|made it meanwhile' "err.$i"
         fi
     done
     check "$name: $good of ten at once" test "$good" -ge "${least-1}"

@@ -267,7 +267,9 @@ int dump_directory_open(struct dump_directory *out, const char *path,
     /* Two dumps at once into one directory would write the same files. */
     if (flock(out->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
         out->is_made = false;
-        return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
+        return leat_error(LEAT_EINVAL,
+                          "%s: another program has locked it, as a leat that "
+                          "writes into it does",
                           path);
     }
     return check_with_token(out, token);
