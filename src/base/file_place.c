@@ -100,17 +100,21 @@ static char *find_real(const char *path)
 char *leat__file_followed(const char *path)
 {
     struct stat found;
-    /* A link may be replaced between the looks at it, and at what it leads to.
-     */
+    bool has_name = false;
+    /* A link may be replaced between the looks at it, and at what it leads to;
+     * a file that is replaced during a look has no name then. */
     for (int i = 0; i < TRIES; i++) {
-        if (stat(path, &found) != 0 || found.st_nlink == 0)
+        if (stat(path, &found) != 0)
             return leat__strdup(path);
+        has_name = found.st_nlink > 0;
+        if (!has_name)
+            continue;
         char *at = follow(path);
         if (!at || stat(at, &found) == 0)
             return at;
         leat__free(at);
     }
-    return find_real(path);
+    return has_name ? find_real(path) : leat__strdup(path);
 }
 
 /* Where something is mounted. */

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -119,13 +121,39 @@ START_TEST(a_link_leads_on_from_where_it_is)
 }
 END_TEST
 
-/* What /proc says of it is no path. */
+static void *replace_file(void *is_over)
+{
+    while (!atomic_load((atomic_bool *)is_over)) {
+        int fd = open("new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        ck_assert_int_ge(fd, 0);
+        close(fd);
+        ck_assert_int_eq(rename("new", "file"), 0);
+    }
+    return NULL;
+}
+
+START_TEST(a_link_is_followed_while_its_target_is_replaced)
+{
+    atomic_bool is_over = false;
+    pthread_t thread;
+    ck_assert_int_eq(symlink("file", "link"), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, replace_file, &is_over), 0);
+    for (int i = 0; i < 20000; i++)
+        expect_followed("link", "file");
+    atomic_store(&is_over, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
+/* What /proc says of it is no path, also where that leads somewhere. */
 START_TEST(a_file_without_a_name_has_no_other_path)
 {
     char self[32];
     int fd = open("file", O_RDONLY);
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
     ck_assert_int_eq(unlink("file"), 0);
+    expect_followed(self, self);
+    fixture_store("file (deleted)", "a", 1);
     expect_followed(self, self);
     close(fd);
 }
@@ -272,6 +300,7 @@ int main(void)
     tcase_add_test(tcase, a_file_can_be_made_in_some_directories);
     tcase_add_test(tcase, the_effective_rights_count);
     tcase_add_test(tcase, a_link_leads_on_from_where_it_is);
+    tcase_add_test(tcase, a_link_is_followed_while_its_target_is_replaced);
     tcase_add_test(tcase, a_file_without_a_name_has_no_other_path);
     tcase_add_test(tcase, a_file_that_a_mount_hides_has_no_other_path);
     tcase_add_test(tcase, a_mount_point_stays);
