@@ -25,6 +25,28 @@ enum { PRIVATE = 0700 };
  * this one, unless it is set to another. */
 enum { UNKNOWN_USER = 65534, UNKNOWN_GROUP = 65534 };
 
+/* Whether the user namespace knows all users, or groups, by its map in /proc:
+ * then it shows none as another. */
+static bool maps_all(const char *map)
+{
+    unsigned inside, outside, n = 0;
+    FILE *file = fopen(map, "re");
+    bool is_read = file && fscanf(file, "%u %u %u", &inside, &outside, &n) == 3;
+    if (file)
+        fclose(file);
+    return is_read && n == UINT32_MAX;
+}
+
+bool leat__file_knows_user(uid_t user)
+{
+    return user != UNKNOWN_USER || maps_all("/proc/self/uid_map");
+}
+
+bool leat__file_knows_group(gid_t group)
+{
+    return group != UNKNOWN_GROUP || maps_all("/proc/self/gid_map");
+}
+
 static bool has_no_list(int code)
 {
     return code == ENODATA || code == ENOTSUP;
@@ -178,7 +200,8 @@ static int keep_access(int fd, source replaced, bool is_written)
     const mode_t own = S_ISDIR(old.st_mode) ? 0700 : is_written ? 0 : 0600;
     mode_t mode = (old.st_mode & all) | own;
     bool is_group =
-        new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
+        leat__file_knows_group(old.st_gid) &&
+        (new.st_gid == old.st_gid || !fchown(fd, (uid_t)-1, old.st_gid));
     int code = copy_list(fd, LIST, replaced, is_group);
     if (code == ENOMEM) {
         errno = code;
@@ -195,7 +218,7 @@ static int keep_access(int fd, source replaced, bool is_written)
     if (keep_mode(fd, all, mode))
         return -1;
     if (is_written && new.st_uid != old.st_uid &&
-        fchown(fd, old.st_uid, (gid_t)-1))
+        leat__file_knows_user(old.st_uid) && fchown(fd, old.st_uid, (gid_t)-1))
         return 0; /* not for this process to give */
     return 0;
 }

@@ -11,6 +11,11 @@
  * deny that to some. */
 bool leat__file_is_for_all(const char *path);
 
+/* Whether the owner or the group that stat tells of a file is that one. The
+ * system shows one that the user namespace does not know as another, 65534. */
+bool leat__file_knows_user(uid_t user);
+bool leat__file_knows_group(gid_t group);
+
 /* The permissions that a file is created with: where it is to replace another,
  * nobody may open it before the next ones have given it its own. */
 mode_t leat__file_first_mode(const char *replaced);
@@ -18,12 +23,12 @@ mode_t leat__file_first_mode(const char *replaced);
 /*
  * Gives an open file or directory the permissions, the access control list, the
  * group and the owner of the one `replaced`, if there is one, as far as this
- * process may: what only some could read stays so. Where the group or the list
- * stays another one, the group may do no more than all, and where the group
- * does, all no more than the old one, whom a list names staying as they are;
- * the owner of a directory may do all. Another user's file keeps permissions
- * that are no more than that; EPERM: they are. 0, or -1: errno. The second
- * takes the one replaced open to be read.
+ * process may and knows them: what only some could read stays so. Where the
+ * group or the list stays another one, the group may do no more than all, and
+ * where the group does, all no more than the old one, whom a list names staying
+ * as they are; the owner of a directory may do all. Another user's file keeps
+ * permissions that are no more than that; EPERM: they are. 0, or -1: errno. The
+ * second takes the one replaced open to be read.
  */
 int leat__file_keep_access(int fd, const char *replaced);
 int leat__file_keep_access_of(int fd, int replaced);

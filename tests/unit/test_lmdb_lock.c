@@ -5,6 +5,7 @@
  */
 #include "readers/lmdb/lmdb_environment.h"
 #include "readers/lmdb/lmdb_lock_file.h"
+#include "support/few_users.h"
 #include "support/images.h"
 #include "support/other_process.h"
 #include "support/protected_open.h"
@@ -702,6 +703,24 @@ START_TEST(a_new_file_is_of_who_owns_the_data)
 }
 END_TEST
 
+/* Which is shown as a user and a group that are others. */
+START_TEST(a_new_file_is_not_of_whom_an_unknown_owner_is_shown_as)
+{
+    enum { UNKNOWN = 70000 };
+    struct stat found;
+    char data[sizeof(lock)];
+    snprintf(data, sizeof(data), "%s/data.mdb", directory);
+    if (geteuid() != 0 || chown(data, UNKNOWN, UNKNOWN) || chmod(data, 0644) ||
+        !few_users_do(expect_ten)) {
+        fprintf(stderr, "skipped: needs a superuser and user namespaces\n");
+        return;
+    }
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_uid, 0);
+    ck_assert_int_eq(found.st_gid, 0);
+}
+END_TEST
+
 START_TEST(a_link_is_not_followed)
 {
     char path[FIXTURE_PATH + 16];
@@ -1068,6 +1087,8 @@ int main(void)
                    the_lock_of_another_user_is_taken_where_all_may_write);
     tcase_add_test(tcase, a_mount_without_a_name_for_the_user_is_done_without);
     tcase_add_test(tcase, a_new_file_is_of_who_owns_the_data);
+    tcase_add_test(tcase,
+                   a_new_file_is_not_of_whom_an_unknown_owner_is_shown_as);
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);

@@ -1,6 +1,7 @@
 /* What stands at the name of a staged file is never opened, and never replaced
    by anything but a complete file. */
 #include "base/file_access.h"
+#include "support/few_users.h"
 #include "support/suite.h"
 #include "tools/cli/staged_file.h"
 
@@ -268,6 +269,41 @@ START_TEST(a_superuser_keeps_owner_and_group)
         ck_assert_int_eq(found.st_gid, group);
         ck_assert_uint_eq(found.st_mode & 07777, 0640);
     }
+}
+END_TEST
+
+static void replace_target(void)
+{
+    struct staged_file file;
+    create(&file);
+    publish(&file, "new");
+}
+
+/* Which is shown as a user and a group that are others. */
+START_TEST(an_unknown_owner_and_group_are_not_kept)
+{
+    enum { UNKNOWN = 70000, SHOWN = 65534 };
+    struct stat found;
+    if (geteuid() != 0) {
+        fprintf(stderr, "skipped: needs a superuser\n");
+        return;
+    }
+    write_file(target, "old");
+    ck_assert_int_eq(chown(target, UNKNOWN, UNKNOWN), 0);
+    ck_assert_int_eq(chmod(target, 0664), 0);
+    if (!few_users_do(replace_target)) {
+        fprintf(stderr, "skipped: no user namespaces\n");
+        return;
+    }
+    ck_assert_int_eq(stat(target, &found), 0);
+    ck_assert_int_eq(found.st_uid, 0);
+    ck_assert_int_eq(found.st_gid, 0);
+    ck_assert_uint_eq(found.st_mode & 07777, 0644);
+    /* Where all are known they are a user and a group as any. */
+    found = replaced(SHOWN, SHOWN, 0640);
+    ck_assert_int_eq(found.st_uid, SHOWN);
+    ck_assert_int_eq(found.st_gid, SHOWN);
+    ck_assert_uint_eq(found.st_mode & 07777, 0640);
 }
 END_TEST
 
@@ -650,6 +686,7 @@ int main(void)
     tcase_add_test(tests, a_file_has_the_access_of_the_one_that_it_replaces);
     tcase_add_test(tests, nobody_opens_a_file_before_it_has_its_access);
     tcase_add_test(tests, a_superuser_keeps_owner_and_group);
+    tcase_add_test(tests, an_unknown_owner_and_group_are_not_kept);
     tcase_add_test(tests, another_group_may_do_no_more_than_all);
     tcase_add_test(tests, a_file_has_the_list_of_the_one_that_it_replaces);
     tcase_add_test(tests, another_group_leaves_what_a_list_gives_by_name);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_access.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -135,7 +136,10 @@ static void give_to_owner(int fd, int data)
     if (fstat(fd, &own) || fstat(data, &found) ||
         (own.st_uid == found.st_uid && own.st_gid == found.st_gid))
         return;
-    if (fchown(fd, found.st_uid, found.st_gid))
+    uid_t user = leat__file_knows_user(found.st_uid) ? found.st_uid : (uid_t)-1;
+    gid_t group =
+        leat__file_knows_group(found.st_gid) ? found.st_gid : (gid_t)-1;
+    if (fchown(fd, user, group))
         return; /* not for this process to give */
 }
 
