@@ -269,6 +269,86 @@ START_TEST(a_setup_looks_for_a_shape_in_two_epochs_at_most)
 }
 END_TEST
 
+static const int64_t lengths[] = {4, -1};
+static const leat_field_spec row_fields[] = {
+    {.name = "value", .dtype = LEAT_FLOAT32, .ndim = 1, .shape = {4}},
+    {.name = "row", .dtype = LEAT_INT64, .ndim = 1, .shape = {-1}}};
+
+static int open_rows(void *context, void **pass)
+{
+    (void)context;
+    *pass = calloc(1, sizeof(int));
+    return *pass ? LEAT_OK : LEAT_ENOMEM;
+}
+
+/* 600 records, of which those from 100 on to 500 are bad. */
+static int next_row(void *pass, leat_sample *sample)
+{
+    static const float value[4];
+    static const int64_t row[3];
+    int at = *(int *)pass;
+    if (at == 600)
+        return LEAT_END;
+    ++*(int *)pass;
+    if (at >= 100 && at < 500)
+        return leat_error(LEAT_EDATA, "it cannot be read");
+    const int64_t rows = at % 4;
+    int status = leat_sample_set(sample, 0, LEAT_FLOAT32, 1, lengths, value);
+    return status ? status
+                  : leat_sample_set(sample, 1, LEAT_INT64, 1, &rows, row);
+}
+
+static int reset_rows(void *pass)
+{
+    *(int *)pass = 0;
+    return LEAT_OK;
+}
+
+/* Of a stream, which is not read back; with FAIL a record has to have it. */
+START_TEST(a_restore_takes_the_shape_that_the_fields_promise)
+{
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = row_fields,
+                                             .nfields = 2,
+                                             .open = open_rows,
+                                             .next = next_row,
+                                             .reset = reset_rows,
+                                             .close = free};
+    static const leat_top top[] = {
+        {.size = sizeof(top[0]), .name = "value"},
+        {.size = sizeof(top[0]), .name = "row", .form = LEAT_TOP_RAGGED}};
+    leat_data_layer_options options = {.size = sizeof(options),
+                                       .batch_size = 10,
+                                       .top = top,
+                                       .ntop = 2,
+                                       .on_error = (leat_on_error)_i};
+    leat_pipeline *rows;
+    leat_data_layer *layer;
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_pipeline_callback(&rows, &callbacks, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, rows, &options), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    for (int i = 0; i < 12; i++)
+        (void)forward(layer);
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    if (_i == LEAT_ON_ERROR_FAIL) {
+        ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_EFORMAT);
+    } else {
+        ck_assert_msg(leat_data_layer_restore(layer, &token) == LEAT_OK, "%s",
+                      leat_last_error());
+        for (int i = 12; i < 60; i++) {
+            ck_assert_int_eq(forward(layer), LEAT_OK);
+            const leat_batch *batch = leat_data_layer_batch(layer);
+            ck_assert_int_eq(batch->bad, i < 50 ? 10 : 0);
+        }
+    }
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(rows);
+    leat_token_finish(&token);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_setup");
@@ -280,5 +360,8 @@ int main(void)
     tcase_add_test(tcase, an_endless_epoch_may_begin_with_a_bad_record);
     tcase_add_loop_test(tcase, a_rank_of_bad_records_alone_is_told_so, 0, 16);
     tcase_add_test(tcase, a_setup_looks_for_a_shape_in_two_epochs_at_most);
+    tcase_add_loop_test(tcase,
+                        a_restore_takes_the_shape_that_the_fields_promise, 0,
+                        LEAT_ON_ERROR_REPLACE + 1);
     return suite_run(suite);
 }

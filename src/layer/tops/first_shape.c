@@ -1,7 +1,10 @@
 /* The shape that a layer begins with, which setup takes from a record. */
 #include "base/error.h"
+#include "base/shape.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
+
+#include <string.h>
 
 /*
  * The mean images against the first sample that can be read: options that do
@@ -81,6 +84,57 @@ static int try_next(leat_data_layer_group *group, const leat__batch_spec *spec,
     return LEAT_END;
 }
 
+/* Whether all that the top takes from its field's shape is promised: the rows
+   of RAGGED tops, and all of PAD ones, are each batch's own. */
+static bool is_fixed(const leat__planned_top *top,
+                     const leat__field_check *check)
+{
+    const leat_field_spec *spec = &check->spec[top->field];
+    bool is_padded =
+        top->kind == LEAT__TOP_PADDED || top->kind == LEAT__TOP_LONGEST;
+    bool is_fixed = check->is_promised[top->field] && spec->ndim >= 0;
+    for (int k = top->kind == LEAT__TOP_VALUES; k < spec->ndim; k++)
+        is_fixed = is_fixed && (is_padded || spec->shape[k] >= 0);
+    return is_fixed;
+}
+
+/* A field of zeros as its spec promises it, with nothing where it varies. */
+static int take_zeros(leat_sample *sample, int i, const leat_field_spec *spec)
+{
+    int64_t shape[LEAT_MAX_DIMS];
+    int ndim = spec->ndim < 0 ? 0 : spec->ndim;
+    size_t bytes;
+    for (int k = 0; k < ndim; k++)
+        shape[k] = spec->shape[k] < 0 ? 0 : spec->shape[k];
+    if (!leat__shape_bytes(ndim, shape, leat_dtype_size(spec->dtype), &bytes))
+        return LEAT_END;
+    void *zeros = leat_sample_take(sample, bytes);
+    if (!zeros)
+        return LEAT_ENOMEM;
+    memset(zeros, 0, bytes);
+    return leat_sample_set(sample, i, spec->dtype, ndim, shape, zeros);
+}
+
+/* What the reader promises of every record. LEAT_END: too little. */
+static int try_specs(leat_data_layer_group *group, const leat__batch_spec *spec,
+                     leat_sample *sample, leat__batch_shape *shape)
+{
+    const leat__top_plan *plan = &group->plan;
+    const leat__field_check *check = &plan->check;
+    int status = LEAT_OK;
+    leat_sample_clear(sample);
+    for (int i = 0; i < check->nfields && !status; i++)
+        status = take_zeros(sample, i, &check->spec[i]);
+    for (int i = 0; i < plan->n && !status; i++)
+        if (plan->top[i].kind != LEAT__TOP_LENGTHS &&
+            plan->top[i].kind != LEAT__TOP_OFFSETS &&
+            !is_fixed(&plan->top[i], check))
+            status = LEAT_END;
+    if (!status)
+        status = try_record(group, spec, sample, shape);
+    return status == LEAT_AGAIN ? LEAT_END : status;
+}
+
 /*
  * Whether another record may give the shape that the first one did not: its
  * failure is for forward to return. With on_error FAIL setup takes options that
@@ -122,6 +176,11 @@ int leat__group_find_shape(leat_data_layer_group *group, bool resumes,
             status = try_neighbors(group, step, spec, spare, shape);
     } else {
         status = try_next(group, spec, out, shape);
+    }
+    if (status == LEAT_END && resumes &&
+        group->options.values.on_error != LEAT_ON_ERROR_FAIL) {
+        *out = spare;
+        status = try_specs(group, spec, spare, shape);
     }
     return status == LEAT_END
                ? leat_error(first, "%s; no record near it has a shape", line)
