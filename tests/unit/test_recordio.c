@@ -560,6 +560,34 @@ START_TEST(a_bad_record_is_bad_by_its_number_too)
 }
 END_TEST
 
+/* Of chunks of several pages, of which those of records are asked for. */
+START_TEST(a_lying_chunk_is_asked_for_as_others_are)
+{
+    enum { CHUNKS = 30, RECORDS = 12, SIZE = 800, LIES = 5 };
+    static const char record[SIZE];
+    unsigned char payload[RECORDS * (4 + SIZE)];
+    /* The last record before the one that is bad, and another. */
+    const leat_position at[] = {{0, LIES * RECORDS + RECORDS - 1}, {0, 1}};
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    int64_t count;
+    size_t size = 0, n = 0;
+    for (int i = 0; i < RECORDS; i++)
+        n += put_record(payload + n, record, SIZE);
+    for (int i = 0; i < CHUNKS; i++)
+        size += make_chunk(bytes + size, &leat__recordio_fluid, 0,
+                           RECORDS + (i == LIES), payload, n);
+    record_sequence_write("lie", bytes, size);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:lie"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
+    ck_assert_int_eq(count, CHUNKS * RECORDS + 1);
+    leat_reader_advise(reader, at, LENGTH(at));
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 enum { THREADS = 4, MANY = 100 };
 
 /* Each begins elsewhere; the first of a chunk looks at its checksum. */
@@ -745,6 +773,7 @@ int main(void)
     tcase_add_test(tests, a_flipped_bit_is_noticed);
     tcase_add_test(tests, headers_that_lie_are_bad_records);
     tcase_add_test(tests, a_bad_record_is_bad_by_its_number_too);
+    tcase_add_test(tests, a_lying_chunk_is_asked_for_as_others_are);
     tcase_add_test(tests, threads_read_the_chunks_of_each_other);
     tcase_add_test(tests, a_bomb_is_an_error_that_names_the_limit);
     tcase_add_test(tests, the_table_of_chunks_keeps_to_the_limit_of_memory);

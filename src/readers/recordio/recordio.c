@@ -26,9 +26,8 @@ typedef struct recordio_format {
 
 /* Of a walk. */
 enum {
-    CHUNK_END,    /* offset of its end; 0: at a header */
-    RECORDS_LEFT, /* in it */
-    CHUNK_BEGIN   /* offset of its header */
+    CHUNK_END,   /* offset of its end; 0: at a header */
+    RECORDS_LEFT /* in it */
 };
 
 static int parse_header(const recordio_format *io,
@@ -122,7 +121,6 @@ static int enter_chunk(const recordio_format *io,
                           "the file is cut: %llu bytes are left of a chunk of "
                           "%u",
                           (unsigned long long)left, header.stored);
-    walk->own[CHUNK_BEGIN] = walk->offset;
     walk->offset += LEAT__RECORDIO_HEADER;
     walk->own[CHUNK_END] = walk->offset + header.stored;
     walk->own[RECORDS_LEFT] = header.nrecords;
@@ -137,8 +135,8 @@ static int leave_bad_chunk(leat__record_walk *walk, leat__record_span *out)
     walk->offset = end;
     walk->own[CHUNK_END] = 0;
     walk->record++;
-    /* What `read` refuses as well. */
-    out->offset = walk->own[CHUNK_BEGIN];
+    /* What `read` refuses as well: no length fits there. */
+    out->offset = end - (LEAT__RECORDIO_LENGTH - 1);
     if (left == 0)
         return leat_error(LEAT_EDATA,
                           "its chunk has %llu bytes after its last record",
@@ -246,11 +244,9 @@ static int check_record(const recordio_format *io, int64_t number,
     int64_t chunk = leat__recordio_table_find(file, at);
     uint64_t begin = file->offset[chunk], end = file->offset[chunk + 1];
     uint64_t from = begin + LEAT__RECORDIO_HEADER;
-    if (at < from)
+    if (at < from || at > end || end - at < LEAT__RECORDIO_LENGTH)
         return leat_error(LEAT_EDATA,
                           "its chunk's records do not fill the chunk");
-    if (at > end || end - at < LEAT__RECORDIO_LENGTH)
-        return leat_error(LEAT_EDATA, "it is beyond the end of its chunk");
     *room = end - at;
     atomic_uchar *state = &file->state[chunk];
     return atomic_load_explicit(state, memory_order_relaxed) ==
@@ -297,8 +293,7 @@ static int recordio_read(const leat__record_format *format,
     return status;
 }
 
-/* Counts the records of the chunk before the one at walk->offset; one that is
-   bad as its chunk is comes after all others. */
+/* Counts the records of the chunk before the one at walk->offset. */
 static int recordio_resume(const leat__record_format *format,
                            const leat__record_file *file,
                            const leat__record_window *window,
@@ -312,8 +307,6 @@ static int recordio_resume(const leat__record_format *format,
     if (chunks->n == 0)
         return LEAT_OK;
     walk->offset = chunks->offset[leat__recordio_table_find(chunks, wanted)];
-    if (wanted <= walk->offset)
-        wanted = UINT64_MAX;
     int status = enter_chunk(io, window, walk);
     while (!status && walk->offset < wanted)
         status = find_record(window, walk, &span);
