@@ -254,13 +254,44 @@ int __real_unlinkat(int at, const char *name, int flags);
 int __wrap_unlinkat(int at, const char *name, int flags);
 
 static const char *unremovable; /* a file; NULL: none */
+static bool hides;              /* removed files that are open, as FUSE does */
+
+static bool is_open(int at, const char *name)
+{
+    struct stat own, found;
+    bool is_found = false;
+    if (fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
+        return false;
+    for (int fd = 3; fd < 256 && !is_found; fd++)
+        is_found = !fstat(fd, &own) && own.st_dev == found.st_dev &&
+                   own.st_ino == found.st_ino;
+    return is_found;
+}
+
+/* They go with their last descriptor. */
+static void remove_hidden(int at, const char *directory)
+{
+    char name[128];
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof(name), "%s/.fuse_hidden%d", directory, i);
+        if (!is_open(at, name))
+            (void)__real_unlinkat(at, name, 0);
+    }
+}
 
 int __wrap_unlinkat(int at, const char *name, int flags)
 {
-    if (!unremovable || strcmp(name, unremovable) != 0)
-        return __real_unlinkat(at, name, flags);
-    errno = EIO;
-    return -1;
+    if (unremovable && strcmp(name, unremovable) == 0) {
+        errno = EIO;
+        return -1;
+    }
+    if (hides && flags & AT_REMOVEDIR)
+        remove_hidden(at, name);
+    else if (hides && is_open(at, name))
+        return renameat(at, name, at,
+                        strcmp(name, "data") ? ".fuse_hidden0"
+                                             : ".fuse_hidden1");
+    return __real_unlinkat(at, name, flags);
 }
 
 /* Likewise. */
@@ -269,6 +300,7 @@ int __wrap_openat(int at, const char *name, int flags, ...);
 
 static const char *completed; /* moved to PATH as a writer begins; NULL: none */
 static bool is_never_there;   /* PATH.partial, whoever makes it */
+static bool goes_as_listed;   /* the next directory, as FUSE has it */
 
 int __wrap_openat(int at, const char *name, int flags, ...)
 {
@@ -286,6 +318,12 @@ int __wrap_openat(int at, const char *name, int flags, ...)
         close(fd);
         fd = -1;
         code = ENOENT;
+    }
+    if (goes_as_listed && strcmp(name, ".") == 0 && fd >= 0) {
+        close(fd);
+        fd = -1;
+        code = ENOENT;
+        goes_as_listed = false;
     }
     errno = code;
     return fd;
@@ -305,6 +343,68 @@ START_TEST(a_part_that_cannot_be_removed_is_followed_by_another)
     ck_assert(cache_is_there(".partial/kept.lock"));
     cache_make(CACHE_SAMPLES);
     ck_assert(!cache_is_there(".partial"));
+}
+END_TEST
+
+/* Nor does a cache that fails at its end. */
+START_TEST(a_part_of_an_epoch_leaves_nothing_where_open_files_are_hidden)
+{
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    hides = true;
+    fail_at_sync = _i;
+    if (_i == 0)
+        cache_read_some(reader, 3);
+    else
+        cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    hides = false;
+    ck_assert(!cache_is_there(".partial"));
+}
+END_TEST
+
+/* What is hidden in it may stay. */
+START_TEST(what_is_left_where_open_files_are_hidden_is_taken_over)
+{
+    static const char *const hidden[] = {
+        NULL, ".partial/.fuse_hidden0000000100000001",
+        ".partial/.nfs000000000000000100000001"};
+    char partial[128];
+    hides = true;
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(mkdir(partial, 0777), 0);
+        if (hidden[i % 3])
+            cache_put(hidden[i % 3], "removed");
+        if (i / 3) {
+            cache_put(".partial/kept.lock", "");
+            cache_put(".partial/data", "cut short");
+        }
+        cache_make(CACHE_SAMPLES);
+        leat_reader_close(cache_open_source(CACHE_SAMPLES));
+        ck_assert_int_eq(cache_source.reads, 0);
+        cache_remove_all(cache_path);
+    }
+    hides = false;
+}
+END_TEST
+
+/* Who could read what is put there. */
+START_TEST(hidden_files_in_another_users_directory_are_refused)
+{
+    char partial[128];
+    leat_reader *reader = NULL;
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    ck_assert_int_eq(mkdir(partial, 0777), 0);
+    cache_put(".partial/.fuse_hidden0000000100000001", "removed");
+    if (chown(partial, 1234, (gid_t)-1)) {
+        fprintf(stderr, "skipped: cannot chown: %s\n", strerror(errno));
+        return;
+    }
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader),
+                     LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "may not remove"));
+    cache_expect_text(".partial/.fuse_hidden0000000100000001", "removed");
+    ck_assert(!cache_is_there(".partial/kept.lock"));
 }
 END_TEST
 
@@ -696,6 +796,17 @@ START_TEST(nothing_is_made_in_a_cache_that_is_completed_meanwhile)
 }
 END_TEST
 
+START_TEST(a_directory_that_goes_as_it_is_listed_is_made)
+{
+    char partial[128];
+    snprintf(partial, sizeof(partial), "%s.partial", cache_path);
+    ck_assert_int_eq(mkdir(partial, 0777), 0);
+    goes_as_listed = true;
+    cache_make(CACHE_SAMPLES);
+    ck_assert(!goes_as_listed);
+}
+END_TEST
+
 START_TEST(a_directory_that_is_gone_each_time_is_refused)
 {
     leat_reader *reader = NULL;
@@ -803,6 +914,12 @@ int main(void)
     tcase_add_test(tcase, a_part_of_an_epoch_leaves_nothing);
     tcase_add_loop_test(
         tcase, a_part_that_cannot_be_removed_is_followed_by_another, 0, 2);
+    tcase_add_loop_test(
+        tcase, a_part_of_an_epoch_leaves_nothing_where_open_files_are_hidden, 0,
+        SYNCS);
+    tcase_add_test(tcase,
+                   what_is_left_where_open_files_are_hidden_is_taken_over);
+    tcase_add_test(tcase, hidden_files_in_another_users_directory_are_refused);
     tcase_add_test(tcase, a_killed_writer_is_followed_by_another);
     tcase_add_test(tcase, a_forked_child_leaves_it_to_its_parent);
     tcase_add_test(tcase, a_child_of_a_killed_writer_holds_no_lock);
@@ -811,6 +928,7 @@ int main(void)
     tcase_add_test(tcase, writers_that_begin_at_once_are_one);
     tcase_add_test(tcase,
                    nothing_is_made_in_a_cache_that_is_completed_meanwhile);
+    tcase_add_test(tcase, a_directory_that_goes_as_it_is_listed_is_made);
     tcase_add_test(tcase, a_directory_that_is_gone_each_time_is_refused);
     tcase_add_test(tcase, what_a_second_writer_leaves_gives_way_to_the_cache);
     tcase_add_test(tcase, a_file_that_takes_the_place_of_one_of_its_own_stays);

@@ -13,6 +13,13 @@
  * writer that is killed between the rename and the removal of the lock leaves
  * that in a complete cache, but under the cache's own name.
  *
+ * FUSE and NFS rename a file that is removed while it is open, and keep it
+ * until it is closed: so the lock is closed before the directory is removed.
+ * It is free once it has no name: whoever makes it anew meanwhile has the
+ * directory, which is not empty then, and stays. Where such files are in it
+ * nevertheless, they are left alone, and the next writer goes on in the
+ * directory, if that is its own user's.
+ *
  * Before a file is made, removed or renamed, the names have to lead to what the
  * descriptors hold: the user may have removed the directory, and another writer
  * made it again. That and the change are under names_lock, since another thread
@@ -126,9 +133,17 @@ static int refuse_files(const leat__cache_partial *partial)
                       partial->partial);
 }
 
+/* Whether FUSE or NFS calls a file so that was removed while it was open. */
+static bool is_hidden(const char *name)
+{
+    return strncmp(name, ".fuse_hidden", 12) == 0 ||
+           strncmp(name, ".nfs", 4) == 0;
+}
+
 /* Nothing that leat did not write is removed. A writer that was killed left its
-   lock, whatever else it left. */
-static int check_entries(const leat__cache_partial *partial)
+   lock, whatever else it left. LEAT_AGAIN: the directory is gone, which FUSE
+   says as it is opened. */
+static int check_entries(leat__cache_partial *partial)
 {
     bool has_lock = false, has_files = false, has_others = false;
     const struct dirent *entry;
@@ -138,7 +153,9 @@ static int check_entries(const leat__cache_partial *partial)
         int code = errno;
         if (fd >= 0)
             close(fd);
-        return leat__error_system(code, "cannot list %s", partial->partial);
+        return code == ENOENT ? LEAT_AGAIN
+                              : leat__error_system(code, "cannot list %s",
+                                                   partial->partial);
     }
     while (errno = 0, (entry = readdir(directory)) != NULL) {
         const char *name = entry->d_name;
@@ -146,6 +163,8 @@ static int check_entries(const leat__cache_partial *partial)
             has_lock = true;
         else if (strcmp(name, "data") == 0 || strcmp(name, "index") == 0)
             has_files = true;
+        else if (is_hidden(name))
+            partial->has_hidden = true;
         else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
             has_others = true;
     }
@@ -328,12 +347,33 @@ static int lock_directory(const leat__cache_partial *partial)
     return LEAT_AGAIN;
 }
 
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void close_lock(leat__cache_partial *partial)
+{
+    leat__fork_hold();
+    close_one(&partial->lock_fd);
+    leat__fork_release();
+}
+
+static bool is_users(const leat__cache_partial *partial)
+{
+    struct stat found;
+    return !fstat(partial->fd, &found) && found.st_uid == geteuid();
+}
+
 /* What a killed writer left, which lost its lock with its life. LEAT_AGAIN: it
-   is gone, or another writer has it. */
-static int remove_leftover(const leat__cache_partial *partial)
+   is gone, or another writer has it. LEAT_OK: emptied, it is this writer's. */
+static int remove_leftover(leat__cache_partial *partial)
 {
     const char *const names[] = {"data", "index", partial->lock};
-    for (int i = 0; i < 3; i++) {
+    bool goes_on = partial->has_hidden && is_users(partial);
+    for (int i = 0; i < (goes_on ? 2 : 3); i++) {
         if (!is_in_place(partial))
             return LEAT_AGAIN;
         if (!unlinkat(partial->fd, names[i], 0) || errno == ENOENT)
@@ -343,18 +383,14 @@ static int remove_leftover(const leat__cache_partial *partial)
                    : leat__error_system(errno, "cannot remove %s/%s",
                                         partial->partial, names[i]);
     }
+    if (goes_on)
+        return LEAT_OK;
+    close_lock(partial);
     if (is_directory_in_place(partial) &&
         unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR) &&
         errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
         return leat__error_system(errno, "cannot remove %s", partial->partial);
-    return LEAT_AGAIN;
-}
-
-static void close_one(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
+    return partial->has_hidden ? refuse_leftover(partial) : LEAT_AGAIN;
 }
 
 void leat__cache_partial_init(leat__cache_partial *partial)
@@ -404,9 +440,7 @@ static int open_locked(leat__cache_partial *partial)
     if (!status && !partial->is_made)
         status = remove_leftover(partial);
     if (status) {
-        leat__fork_hold();
-        close_one(&partial->lock_fd);
-        leat__fork_release();
+        close_lock(partial);
         unmake_directory(partial);
     }
     return status;
@@ -543,7 +577,7 @@ int leat__cache_partial_complete(leat__cache_partial *partial)
     return status;
 }
 
-static void remove_locked(const leat__cache_partial *partial)
+static void remove_locked(leat__cache_partial *partial)
 {
     if (!is_in_place(partial))
         return;
@@ -554,6 +588,7 @@ static void remove_locked(const leat__cache_partial *partial)
          unlinkat(partial->fd, "index", 0)))
         return;
     remove_lock(partial);
+    close_lock(partial);
     (void)unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR);
 }
 

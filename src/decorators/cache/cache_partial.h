@@ -32,8 +32,9 @@ typedef struct leat__cache_partial {
     leat__cache_path lock;    /* the lock's name */
     int parent_fd;
     int fd;
-    int lock_fd;  /* holds the lock; -1: nothing here is this writer's */
-    bool is_made; /* by this writer, not one that was there */
+    int lock_fd;     /* holds the lock; -1: nothing here is this writer's */
+    bool is_made;    /* by this writer, not one that was there */
+    bool has_hidden; /* files that FUSE or NFS keep until they are closed */
     pthread_mutex_t names_lock; /* held while names are made or removed */
     /* Protected by names_lock. */
     leat__cache_file data, index; /* that it has made */
@@ -72,8 +73,8 @@ int leat__cache_partial_complete(leat__cache_partial *partial);
 int leat__cache_partial_check(const leat__cache_partial *partial);
 
 /* Removes an unfinished cache, but no file that has taken the place of one of
- * its own. Does nothing without the lock, nor where the directory has been
- * renamed, removed or replaced. */
+ * its own. Does nothing without the lock, which it gives up, nor where the
+ * directory has been renamed, removed or replaced. */
 void leat__cache_partial_remove(leat__cache_partial *partial);
 
 /* Removes it likewise, for good: all calls that make names fail from now on.

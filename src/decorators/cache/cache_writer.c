@@ -25,7 +25,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { INDEX_FIRST = 1024 };
@@ -54,11 +53,16 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(leat__cache_writer *) writers;
 static bool is_ending; /* leat_caches_abandon; protected by list_lock */
 
-static void close_files(leat__cache_writer *writer)
+static void close_data(leat__cache_writer *writer)
 {
     if (writer->data_fd >= 0)
         close(writer->data_fd);
     writer->data_fd = -1;
+}
+
+static void close_files(leat__cache_writer *writer)
+{
+    close_data(writer);
     leat__cache_partial_close(&writer->partial);
 }
 
@@ -114,6 +118,16 @@ static leat__cache_writer *writer_new(void)
     return writer;
 }
 
+/* What is removed while it is open keeps its space, and on FUSE and NFS its
+ * directory. */
+static void remove_partial(leat__cache_writer *writer)
+{
+    leat__fork_hold();
+    close_data(writer);
+    leat__fork_release();
+    leat__cache_partial_remove(&writer->partial);
+}
+
 int leat__cache_writer_create(leat__cache_writer **out, const char *path,
                               const leat_token *identity, int64_t max_memory)
 {
@@ -152,16 +166,12 @@ static void free_memory(leat__cache_writer *writer)
     atomic_store(&writer->memory, 0);
 }
 
-/* Gives the space back at once: it may be what is missing. Close does so where
- * the file cannot be cut, and a file that is part of a cache stays. */
+/* Gives the space back at once: it may be what is missing. */
 static void abandon(leat__cache_writer *writer, int status)
 {
-    struct stat about;
     writer->failed = status;
     free_memory(writer);
-    leat__cache_partial_remove(&writer->partial);
-    if (!fstat(writer->data_fd, &about) && about.st_nlink == 0)
-        (void)!ftruncate(writer->data_fd, 0);
+    remove_partial(writer);
 }
 
 static int grow_index(leat__cache_writer *writer, int64_t index)
@@ -354,7 +364,7 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
         return;
     /* A forked child has no descriptors, and so nothing to remove. */
     if (!is_parents(writer))
-        leat__cache_partial_remove(&writer->partial);
+        remove_partial(writer);
     unlist_writer(writer);
     leat_token_finish(&writer->identity);
     free_memory(writer);
