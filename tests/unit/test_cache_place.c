@@ -97,6 +97,24 @@ START_TEST(so_is_a_mount_point)
 }
 END_TEST
 
+START_TEST(so_is_a_directory_of_a_file_system_that_is_only_read)
+{
+    leat_reader *reader = NULL;
+    if (mount("none", cache_root, "tmpfs", 0, "size=64k")) {
+        fprintf(stderr, "skipped: cannot mount a tmpfs: %s\n", strerror(errno));
+        return;
+    }
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    ck_assert_int_eq(mount(NULL, cache_root, NULL, MS_REMOUNT | MS_RDONLY, ""),
+                     0);
+    int status = cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader);
+    ck_assert_int_eq(umount(cache_root), 0);
+    ck_assert_int_eq(status, LEAT_EIO);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "cannot make the directory"));
+}
+END_TEST
+
 START_TEST(it_has_the_access_of_the_empty_directory_that_it_replaces)
 {
     static const mode_t modes[] = {0700, 0750, 02770, 0500, 0755, 0775};
@@ -382,6 +400,7 @@ int main(void)
     tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
     tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
     tcase_add_test(tcase, so_is_a_mount_point);
+    tcase_add_test(tcase, so_is_a_directory_of_a_file_system_that_is_only_read);
     tcase_add_loop_test(tcase, so_is_another_users_directory_in_a_sticky_one, 0,
                         2);
     tcase_add_test(

@@ -206,8 +206,10 @@ static int make_directory(leat__cache_partial *partial)
         errno != ENOENT) {
         code = errno;
         close(replaced);
-        return leat__error_system(code, "cannot remove %s/%s", partial->path,
-                                  name);
+        /* Said whether it is there or not. */
+        return code == EROFS ? cannot_make(partial, code)
+                             : leat__error_system(code, "cannot remove %s/%s",
+                                                  partial->path, name);
     }
     if (replaced >= 0) {
         code = make_inside(partial, replaced);
