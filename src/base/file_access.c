@@ -256,7 +256,7 @@ static int inherit(int fd, int like)
 
 static bool is_in_group(gid_t group)
 {
-    if (group == UNKNOWN_GROUP)
+    if (!leat__file_knows_group(group))
         return false;
     bool found = group == getegid();
     int n = getgroups(0, NULL);
@@ -425,11 +425,11 @@ bool leat__file_lets(const char *path, uid_t user, gid_t group, int mode)
 {
     struct stat found;
     char *list = leat__alloc(XATTR_SIZE_MAX);
-    if (!list || user == UNKNOWN_USER || stat(path, &found)) {
+    if (!list || !leat__file_knows_user(user) || stat(path, &found)) {
         leat__free(list);
         return false;
     }
-    if (group == UNKNOWN_GROUP)
+    if (!leat__file_knows_group(group))
         group = (gid_t)-1;
     ssize_t n = read_list((source){.path = path}, LIST, list, XATTR_SIZE_MAX);
     bool is_known = n >= 0 || has_no_list(errno);

@@ -293,6 +293,22 @@ for access in 770 775 2770 listed; do
             fail "another cannot replace in $access $option: $(cat err)"
     done
 done
+# Nobody is a user as any, and nogroup a group, where all are known.
+if grep -qE ' 0 +4294967295$' /proc/self/uid_map; then
+    members=("${one[@]}")
+    for access in 65534:65534:700 0:65534:770; do
+        one=(setpriv --reuid=65534 --regid=65534 --clear-groups "${inside[@]}")
+        rm -rf open/db && mkdir open/db && chown "${access%:*}" open/db && chmod "${access##*:}" open/db
+        leave ../open/db
+        next=("${superuser[@]}")
+        [[ $access = 65534:* ]] || next=(setpriv --reuid=1002 --regid=65534 --clear-groups "${inside[@]}")
+        "${next[@]}" "$leat" import pipeline text:lines ../open/db --force >out 2>err ||
+            fail "another cannot go on in one of $access: $(cat err; ls -lnR open/db*)"
+    done
+    one=("${members[@]}")
+else
+    echo 'left out: a user name space without all users'
+fi
 # The umask says who reads what is new, as in one with that bit.
 mask=077
 rm -rf open/db && mkdir open/db && chown 0:4321 open/db && chmod 770 open/db
