@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct dump {
@@ -26,6 +28,7 @@ struct dump {
     struct layer_source source;
     struct dump_writer *writer;
     struct staged_file token_file;
+    struct staged_file earlier_token; /* set aside */
 };
 
 /*
@@ -123,18 +126,54 @@ static int write_token(struct dump *dump)
     return status;
 }
 
+/* An earlier token, but for the file of this dump's start, would be ahead of
+   files that are not all there yet. */
+static int set_token_aside(struct dump *dump)
+{
+    struct staged_file *aside = &dump->earlier_token;
+    struct stat found, start;
+    /* Another file may have come since. */
+    int status = token_file_check(dump->token);
+    if (status || stat(dump->token, &found) ||
+        (dump->at && !stat(dump->at, &start) && start.st_dev == found.st_dev &&
+         start.st_ino == found.st_ino))
+        return status;
+    status = staged_file_create(aside, dump->token);
+    if (!status)
+        status = staged_file_close(aside, dump->token);
+    if (!status && staged_file_set_aside(aside))
+        status = leat__error_system(errno, "%s", dump->token);
+    return status;
+}
+
+static int restore_token(struct dump *dump, int status)
+{
+    struct staged_file *aside = &dump->earlier_token;
+    if (aside->path && staged_file_restore(aside))
+        leat__error_context(status, "%s is now %s, rename it", aside->name,
+                            aside->path);
+    /* Nothing of it is left to be removed. */
+    free(aside->path);
+    aside->path = NULL;
+    return status;
+}
+
 /* The token comes last: one that is ahead of its dump would be gone on from,
    and the batches between would be nowhere. */
 static int name_files(struct dump *dump)
 {
-    int status = dump_writer_publish(dump->writer);
-    if (status || !dump->token)
+    int status = dump->token ? set_token_aside(dump) : LEAT_OK;
+    if (status)
         return status;
-    /* It may have come since. */
-    status = token_file_check(dump->token);
-    if (!status)
-        status = staged_file_publish(&dump->token_file, dump->token);
-    return status ? dump_writer_unpublish(dump->writer, status) : LEAT_OK;
+    status = dump_writer_publish(dump->writer);
+    if (!status && dump->token) {
+        status = token_file_check(dump->token);
+        if (!status)
+            status = staged_file_publish(&dump->token_file, dump->token);
+        if (status)
+            dump_writer_unpublish(dump->writer, status);
+    }
+    return status ? restore_token(dump, status) : LEAT_OK;
 }
 
 /* All of it or nothing, and then the earlier dump. */
@@ -250,6 +289,7 @@ static int write_dump(struct dump *dump)
                                    : report_text(dump);
     leat_token_finish(&dump->start);
     staged_file_discard(&dump->token_file);
+    staged_file_discard(&dump->earlier_token);
     dump_writer_close(dump->writer);
     if (status)
         layer_source_abandon(&dump->source);
