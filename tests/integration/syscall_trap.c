@@ -5,9 +5,9 @@
  * SYSCALL_TRAP is kill:N (instead of the call), tear:N (a write is done in half
  * before), term:N (SIGTERM comes before the call, which is then made), twice:N
  * (SIGINT comes before the call, and again before the next one, more than half
- * a second later), or fail:N:ERRNO (the call fails, as do all later writes if
- * ERRNO is ENOSPC). sync:N is of fsync alone: the Nth makes the file `syncing`
- * and never returns, as that of a disk that hangs.
+ * a second later), limit:N (so does SIGXCPU), or fail:N:ERRNO (the call fails,
+ * as do all later writes if ERRNO is ENOSPC). sync:N is of fsync alone: the Nth
+ * makes the file `syncing` and never returns, as that of a disk that hangs.
  * SYSCALL_TRAP_PLAIN: renameat2 knows no flags. SYSCALL_TRAP_BRANCHES: no file
  * of database/ can be moved, as if other directories had another project ID.
  * SYSCALL_TRAP_PAGE: the bytes of a page that the system claims to have.
@@ -44,11 +44,12 @@ static int is_trapped(int *code, int *tears)
         return 0;
     *tears = !strcmp(what, "tear");
     long call = atomic_fetch_add(&calls, 1) + 1;
-    if (!strcmp(what, "twice")) {
+    if (!strcmp(what, "twice") || !strcmp(what, "limit")) {
         if (call == at + 1)
             usleep(600000);
         if (call == at || call == at + 1)
-            syscall(SYS_kill, getpid(), SIGINT);
+            syscall(SYS_kill, getpid(),
+                    !strcmp(what, "limit") ? SIGXCPU : SIGINT);
         return 0;
     }
     if (!strcmp(what, "term")) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# leat dump, killed at every call that changes a file system, interrupted twice there, and
-# with each of these failing: the files are of one dump, the token is never ahead of them,
+# leat dump, killed at every call that changes a file system, interrupted twice there, at
+# the end of its CPU time, and with each of these failing: the files are of one dump, the token is never ahead of them,
 # and what a failure or an interruption leaves is what was there before:
 # test_dump_kills.sh TOOL
 set -u
@@ -101,6 +101,12 @@ check_twice() {
         fail "$how: neither dump is whole: $(ls out): $(<log)"
 }
 
+# Its CPU time ends again while it removes what it has begun.
+check_limit() {
+    [ "$status" -eq 0 ] || [ "$status" -eq 152 ] || fail "$how: status $status: $(<log)"
+    [ -z "$(find . -name '*.leat-*')" ] || fail "$how: left: $(find . -name '*.leat-*')"
+}
+
 # Whether all is done, and nothing else is left.
 is_done() {
     is wanted && cmp -s token after && [ "$(echo out/*)" = 'out/data.npy out/label.npy' ]
@@ -121,6 +127,7 @@ try() {
     case ${how%%:*} in
     kill) check_kill ;;
     twice) check_twice ;;
+    limit) check_limit ;;
     *) check_fail ;;
     esac
     cp before token
@@ -143,6 +150,7 @@ for mode in new force start; do
         try "fail:$calls:5"
         [ "$mode" = new ] || try "fail:$calls:28"
         try "twice:$calls"
+        [ "$mode" != new ] || try "limit:$calls"
         calls=$((calls + 1))
     done
     [ "$calls" -gt 6 ] || fail "$mode: only $calls calls"

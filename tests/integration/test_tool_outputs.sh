@@ -214,7 +214,7 @@ interrupt() {
     wait $pid 2>/dev/null
     check "status $? of a dump that got $1" test $? -ne 0
 }
-for signal in INT TERM HUP; do
+for signal in INT TERM HUP XCPU; do
     interrupt $signal
     check "$signal leaves nothing" test ! -e cut
 done
@@ -250,7 +250,7 @@ stop() {
     check 'a cache has its name once it is whole' test ! -e kept -o -e kept/index
     rm -rf kept* syncing
 }
-for signal in INT TERM HUP; do
+for signal in INT TERM HUP XCPU; do
     stop $signal "${commands[0]}"
 done
 for command in "${commands[@]:1}"; do

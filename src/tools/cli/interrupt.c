@@ -135,8 +135,9 @@ static void handle_signal(int signal_number)
 {
     int error = errno;
     int64_t now = now_ms();
-    /* What is still to be said has no reader: no reason not to clean up. */
-    if (caught && signal_number == SIGPIPE)
+    /* What is still to be said has no reader, or the system repeats SIGXCPU
+       each second: no reason not to clean up. */
+    if (caught && (signal_number == SIGPIPE || signal_number == SIGXCPU))
         return;
     bool is_second = caught && now - caught_at > SAME_SIGNAL_MS;
     if ((is_second || lacks_watcher) && !is_held)
@@ -159,7 +160,7 @@ static void handle_signal(int signal_number)
 
 static void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = handle_signal;

@@ -1,5 +1,5 @@
-/* interrupt.h: SIGINT, SIGTERM, SIGHUP and SIGPIPE as a flag, so that commands
- * can clean up. */
+/* interrupt.h: SIGINT, SIGTERM, SIGHUP, SIGPIPE and SIGXCPU as a flag, so that
+ * commands can clean up. */
 #ifndef LEAT_TOOLS_CLI_INTERRUPT_H
 #define LEAT_TOOLS_CLI_INTERRUPT_H
 
@@ -13,7 +13,8 @@
  * a second later kills. SIGHUP stays ignored where it was, as under nohup. Call
  * it once there is something to clean up: a layer's setup may wait for a pipe,
  * which only a signal that kills ends. A SIGPIPE after another signal is passed
- * over: the line that says so may have lost its reader to the same signal.
+ * over: the line that says so may have lost its reader to the same signal. So
+ * is a SIGXCPU, which the system repeats.
  */
 void interrupt_catch(void);
 

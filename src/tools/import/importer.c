@@ -283,6 +283,7 @@ static void block_late_signals(sigset_t *mask)
     sigaddset(&late, SIGINT);
     sigaddset(&late, SIGTERM);
     sigaddset(&late, SIGHUP);
+    sigaddset(&late, SIGXCPU);
     pthread_sigmask(SIG_BLOCK, &late, NULL);
     if (!ferror(stdout))
         sigorset(mask, mask, &late);
