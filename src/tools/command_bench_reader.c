@@ -287,7 +287,9 @@ static void open_bench(struct reader_bench *bench,
             output_require(status);
             continue;
         }
-        message_print(0, "%s; one thread alone reads", leat_last_error());
+        message_print(0, "one thread alone reads: no pass of this pipeline "
+                         "completes its cache:dir, which one reader at a time "
+                         "makes");
         bench->threads = i;
     }
     interrupt_watch(cancel_bench, bench);
