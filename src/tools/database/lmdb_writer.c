@@ -56,10 +56,10 @@ static int database_error(const struct lmdb_writer *writer, int code)
                    disk.f_bavail * disk.f_frsize < SPARE_BYTES;
     bool is_long = is_cut && !is_full && is_limited(writer);
     code = is_full ? ENOSPC : is_long ? EFBIG : code;
-    return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
-                      mdb_strerror(code),
-                      is_cut && !is_full && !is_long ? ", or a file size limit"
-                                                     : "");
+    return leat_error(
+        LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
+        mdb_strerror(code),
+        is_cut && !is_full && !is_long ? ", a quota or a file size limit" : "");
 }
 
 static int begin(struct lmdb_writer *writer)
