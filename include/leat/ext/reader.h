@@ -55,9 +55,11 @@ struct leat_reader {
  * Forward of that layer, where it would wait, is LEAT_ESTATE on leat's own
  * threads, during setup, and where the layer itself calls the function on its
  * caller's thread, as in forward or restore; elsewhere it may wait forever. No
- * function may end its thread (pthread_exit). leat's threads have 1 MiB of
- * stack, of which leat uses up to 64 KiB, and below other readers up to what
- * leat/data_layer.h says of a chain.
+ * function may end its thread (pthread_exit); each returns on its own stack
+ * before its thread goes on inside leat: no switch of coroutines, and no
+ * longjmp out of it. leat's threads have 1 MiB of stack, of which leat uses up
+ * to 64 KiB, and below other readers up to what leat/data_layer.h says of a
+ * chain.
  *
  * Samples are cleared buffers of the caller; below a reader that joins several
  * they have the fields of others already, and are asked for one at a time. Each
