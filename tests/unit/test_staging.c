@@ -64,6 +64,17 @@ int unlinkat(int at, const char *name, int flags)
     return (int)syscall(SYS_unlinkat, at, name, flags);
 }
 
+/* What another mount of the file system adds to its device's number. */
+static dev_t remounted;
+
+int fstatat(int at, const char *name, struct stat *out, int flags)
+{
+    int status = (int)syscall(SYS_newfstatat, at, name, out, flags);
+    if (!status)
+        out->st_dev += remounted;
+    return status;
+}
+
 static void set_up(void)
 {
     memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
@@ -73,6 +84,7 @@ static void set_up(void)
     giving_way = NULL;
     data_error = 0;
     is_plain = 0;
+    remounted = 0;
 }
 
 static void tear_down(void)
@@ -296,6 +308,31 @@ START_TEST(a_run_in_place_is_complete_unless_its_other_inputs_changed)
         staging = open_staging(&options);
         ck_assert_int_eq(staging.state, STAGING_FRESH);
         staging_close(&staging, 0);
+    }
+}
+END_TEST
+
+/* Killed likewise, and the machine was started anew, or the journal is an older
+   build's, which has the device's number. */
+START_TEST(a_run_in_place_is_complete_on_another_mount)
+{
+    char command[160];
+    snprintf(command, sizeof(command), "sed -i 's/ inode / 2049 /' %s",
+             beside(".leat-part/journal"));
+    for (int i = 0; i < 2; i++) {
+        struct staging_options options = options_of(1);
+        options.in_place = true;
+        options.arguments = "wheat\nother data of rye\ndata of old\n";
+        die_of(&options, PUBLISHED, "whole");
+        if (i)
+            ck_assert_int_eq(system(command), 0);
+        remounted = 1;
+        options.arguments = "wheat\nother data of rye\ndata of new\n";
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_COMPLETE);
+        ck_assert_int_eq(staging.result, 41);
+        staging_close(&staging, 0);
+        remounted = 0;
     }
 }
 END_TEST
@@ -619,7 +656,8 @@ END_TEST
 /* A write of the journal that a kill or a full disk cut short. */
 START_TEST(a_journal_cut_short_loses_nothing)
 {
-    static const char text[] = "leat import 2\nwheat\ncomplete: 41 9999\n";
+    static const char text[] =
+        "leat import 2\nwheat\ncomplete: 41 inode 9999\n";
     struct staging_options options = options_of(0);
     for (size_t length = 0; length < sizeof(text); length++) {
         char found[sizeof(text)];
@@ -933,6 +971,7 @@ int main(void)
                    a_run_killed_after_publishing_is_complete_with_its_result);
     tcase_add_test(tcase,
                    a_run_in_place_is_complete_unless_its_other_inputs_changed);
+    tcase_add_test(tcase, a_run_in_place_is_complete_on_another_mount);
     tcase_add_test(tcase, a_published_database_is_not_resumed);
     tcase_add_test(tcase, a_changed_file_of_the_same_inode_is_not_complete);
     tcase_add_test(tcase,

@@ -141,13 +141,13 @@ static int write_journal(const struct staging *staging, size_t kept,
 }
 
 /* Takes the result and the identity saved by the last line, if the journal has
-   it whole. */
+   it whole. Older builds wrote the device's number for the word between. */
 static bool read_result(const char *journal, int64_t *result,
                         char identity[IDENTITY])
 {
     char end[2] = "";
     const char *line = strstr(journal, "\n" COMPLETE);
-    return line && sscanf(line, "\n" COMPLETE "%" SCNd64 " %95[^\n]%1[\n]",
+    return line && sscanf(line, "\n" COMPLETE "%" SCNd64 " %*s %95[^\n]%1[\n]",
                           result, identity, end) == 3;
 }
 
@@ -271,19 +271,18 @@ static int lock(struct staging *staging)
     return status;
 }
 
-/* Device, inode, size and time of change: all that a rename leaves as it is. A
-   file system gives the inode of a removed file to the next one. "" where there
-   is no such file. */
+/* Inode, size and time of change: all that a rename and another mount leave as
+   it is. A file system gives the inode of a removed file to the next one. ""
+   where there is no such file. */
 static int find_data(int at, const char *name, const char *path,
                      char identity[IDENTITY])
 {
     struct stat found;
     identity[0] = 0;
     if (!fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
-        snprintf(identity, IDENTITY, "%ju %ju %jd %jd.%09ld",
-                 (uintmax_t)found.st_dev, (uintmax_t)found.st_ino,
-                 (intmax_t)found.st_size, (intmax_t)found.st_mtim.tv_sec,
-                 found.st_mtim.tv_nsec);
+        snprintf(identity, IDENTITY, "%ju %jd %jd.%09ld",
+                 (uintmax_t)found.st_ino, (intmax_t)found.st_size,
+                 (intmax_t)found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
     else if (errno != ENOENT && errno != ENOTDIR)
         return leat__error_system(errno, "%s", path);
     return LEAT_OK;
@@ -527,7 +526,7 @@ int staging_publish(struct staging *staging, int64_t result)
     if (!status)
         status = staged_contents_sync(staging->fd, "database", staging->path);
     if (!status && staging->journal) {
-        snprintf(line, sizeof(line), COMPLETE "%" PRId64 " %s\n", result,
+        snprintf(line, sizeof(line), COMPLETE "%" PRId64 " inode %s\n", result,
                  identity);
         status = write_journal(staging, strlen(staging->journal), line);
     }
