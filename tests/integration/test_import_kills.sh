@@ -279,13 +279,14 @@ done
 echo "$mode kill: $call calls, $complete of them with the target in place"
 
 # What no rerun reports is complete as well, once it has its name; nor is one promised
-# where it may be refused.
+# where it may be refused, or made again.
 mode=once plain=''
 stop() {
     # shellcheck disable=SC2086
     env LD_PRELOAD="$trap" SYSCALL_TRAP="$how" "$leat" $command < <(cat images) >log 2>&1
 }
 for command in 'import mnist /dev/stdin labels out' 'synth digits --count 5 out' \
+    'import mnist images labels out --restart' \
     'import pipeline lmdb:out|skip:1 out --force'; do
     call=1 complete=0
     while :; do

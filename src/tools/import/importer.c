@@ -265,9 +265,10 @@ static int report(const struct run *run, const char *path, double seconds)
 static void print_unreported(const struct run *run, const char *path)
 {
     const struct importer *source = run->source;
-    /* Over what replaced one of its inputs the rerun may be refused. */
-    bool can_report =
-        !source->is_fresh && !source->is_once && !source->is_in_place;
+    /* Over what replaced one of its inputs the rerun may be refused; one with
+       --restart makes it again, or is refused. */
+    bool can_report = !source->is_fresh && !source->is_once &&
+                      !source->is_in_place && !source->restart;
     if (!ferror(stdout))
         (void)message_error(
             "%s; %s is complete%s", leat_last_error(), path,
