@@ -70,6 +70,11 @@ if [ -w /dev/full ]; then
         "$leat" $arguments >/dev/full 2>err
         check "leat $arguments: full" test $? -eq 2
     done
+    "$leat" import pipeline lmdb:good made >/dev/full 2>err
+    check 'leat import: full' test $? -eq 2
+    check "leat import: full: $(cat err)" test "$(cat err)" = \
+        'leat: stdout: cannot write: No space left on device; made is complete'
+    rm -rf made
 fi
 
 # 64: wrong usage of the tool and of each command.

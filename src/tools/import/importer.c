@@ -334,5 +334,10 @@ int importer_run(struct importer *importer, const char *path)
     free(importer->arguments);
     importer->arguments = NULL;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    /* No rerun gives the report that a full disk has lost. */
+    if (!status && exit_status <= EXIT_FOUND && !interrupt_check() &&
+        output_flush())
+        exit_status =
+            message_error("%s; %s is complete", leat_last_error(), path);
     return exit_status;
 }
