@@ -118,7 +118,8 @@ stop_midway TERM
 grep -qx 'leat: interrupted (Terminated); a pipe cannot be read again, so --restart starts over' \
     stderr || fail "the line after TERM: $(cat stderr)"
 [ -e out ] && fail "a target after TERM"
-refuses 'unfinished import of other files' "$leat" import cifar10 1.bin 2.bin out
+refuses "unfinished import of other files or options: '.*, read once .*', now '[^']*'; --restart starts over$" \
+    "$leat" import cifar10 1.bin 2.bin out
 refuses 'unfinished import' "$leat" synth digits out
 "$leat" import cifar10 1.bin 2.bin out --restart >/dev/null || fail "--restart"
 [ "$(digest out)" = "$wanted" ] || fail "other records after --restart"
@@ -235,7 +236,8 @@ limited() {
 refuses 'cannot write it.*[1-9][0-9]* records are kept' limited "$leat" import cifar10 1.bin 2.bin out
 cp -p 1.bin kept
 touch 1.bin
-refuses 'unfinished import of other files.*--restart' "$leat" import cifar10 1.bin 2.bin out
+refuses 'unfinished import of other files.*; finish that one, or --restart' \
+    "$leat" import cifar10 1.bin 2.bin out
 touch -r kept 1.bin
 rm kept
 "$leat" import cifar10 1.bin 2.bin out >stdout || fail "cannot resume"

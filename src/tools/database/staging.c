@@ -200,7 +200,8 @@ static int check_published(const struct staging *staging, const char *journal,
                       staging->target, staging->path);
 }
 
-/* Names the first line in which the two differ. */
+/* Names the first line in which the two differ. Nobody can finish an import of
+   what importer_add_once names. */
 static int refuse_other(const struct staging *staging, const char *found)
 {
     const char *now = staging->journal;
@@ -209,16 +210,17 @@ static int refuse_other(const struct staging *staging, const char *found)
                           "%s: holds an unfinished import; finish it, "
                           "or remove the directory",
                           staging->path);
+    bool is_once = strstr(found, ", read once by process ") != NULL;
     size_t line = 0;
     for (size_t i = 0; now[i] && now[i] == found[i]; i++)
         if (now[i] == '\n')
             line = i + 1;
-    return leat_error(
-        LEAT_EINVAL,
-        "%s: an unfinished import of other files or options: "
-        "'%.*s', now '%.*s'; finish that one, or --restart starts over",
-        staging->path, (int)strcspn(found + line, "\n"), found + line,
-        (int)strcspn(now + line, "\n"), now + line);
+    return leat_error(LEAT_EINVAL,
+                      "%s: an unfinished import of other files or options: "
+                      "'%.*s', now '%.*s'; %s--restart starts over",
+                      staging->path, (int)strcspn(found + line, "\n"),
+                      found + line, (int)strcspn(now + line, "\n"), now + line,
+                      is_once ? "" : "finish that one, or ");
 }
 
 /* Nothing that leat did not write is removed, nor the target of a link. */
