@@ -71,6 +71,7 @@ static int init_member(leat_data_layer_group *group, int i, const char *device)
     if (!group->is_alone)
         layer->values.device = layer->device->name;
     leat__bad_record_log_init(&layer->bad_records, &layer->values);
+    layer->bad_records.file.cancelled = &group->cancelled;
     return LEAT_OK;
 }
 

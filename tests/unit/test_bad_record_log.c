@@ -510,6 +510,30 @@ START_TEST(a_lock_that_another_holds_is_not_waited_for_long)
 }
 END_TEST
 
+static int pauses;
+
+/* The wait's own, counted. */
+int nanosleep(const struct timespec *pause, struct timespec *left)
+{
+    pauses++;
+    return clock_nanosleep(CLOCK_MONOTONIC, 0, pause, left);
+}
+
+START_TEST(a_cancel_ends_the_wait_for_the_lock)
+{
+    leat__bad_record_log *log = open_log();
+    atomic_bool cancelled = true;
+    int other = open(path, O_RDONLY);
+    log->file.cancelled = &cancelled;
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    pauses = 0;
+    add(log, 1, "s", NULL, "bad");
+    ck_assert_int_eq(pauses, 0);
+    close(other);
+    close_log(log, "s\t1\t\t0\t0\tnone\tbad\n");
+}
+END_TEST
+
 static void ignore(int signal_number)
 {
     (void)signal_number;
@@ -743,6 +767,7 @@ int main(void)
     tcase_add_test(tcase,
                    lines_of_a_removed_list_that_find_no_other_are_counted);
     tcase_add_test(tcase, a_lock_that_another_holds_is_not_waited_for_long);
+    tcase_add_test(tcase, a_cancel_ends_the_wait_for_the_lock);
     tcase_add_test(tcase, a_lock_is_waited_for_as_long_amid_signals);
     tcase_add_test(tcase, a_file_that_is_not_used_after_all_is_not_locked);
     tcase_add_test(tcase, each_of_thousands_has_one_line);

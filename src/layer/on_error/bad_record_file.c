@@ -278,6 +278,12 @@ static int write_line(leat__bad_record_file *file, const char *line,
     return fail(file, code);
 }
 
+static bool is_cancelled(const leat__bad_record_file *file)
+{
+    return file->cancelled &&
+           atomic_load_explicit(file->cancelled, memory_order_relaxed);
+}
+
 /* Whether the lock was had; not to have it is no error. */
 static bool lock(leat__bad_record_file *file)
 {
@@ -286,7 +292,8 @@ static bool lock(leat__bad_record_file *file)
     while (flock(file->file, LOCK_EX | LOCK_NB)) {
         file->is_held = errno == EWOULDBLOCK;
         file->is_locked = false;
-        if ((!file->is_held && errno != EINTR) || leat__clock_now() >= end)
+        if ((!file->is_held && errno != EINTR) || is_cancelled(file) ||
+            leat__clock_now() >= end)
             return false;
         nanosleep(&pause, NULL);
     }

@@ -5,19 +5,21 @@
 #include "layer/on_error/bad_list.h"
 #include "layer/on_error/record_set.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* One caller at a time; other layers and processes may append as well. */
 typedef struct leat__bad_record_file {
-    const char *name; /* the layer's, borrowed */
-    const char *path; /* borrowed; NULL: no file */
-    int file;         /* -1: not open */
-    bool is_made;     /* it was not there before */
-    bool is_held;     /* another had the lock for longer than is waited for */
-    bool is_locked;   /* by this one, while a line is added */
-    bool is_torn;     /* the part read so far ends within a line */
-    int64_t read;     /* bytes of it whose lines are in `listed` */
-    char *buffer;     /* to read them */
+    const char *name;             /* the layer's, borrowed */
+    const char *path;             /* borrowed; NULL: no file */
+    const atomic_bool *cancelled; /* no wait then; borrowed, NULL: never */
+    int file;                     /* -1: not open */
+    bool is_made;                 /* it was not there before */
+    bool is_held;   /* another had the lock for longer than is waited for */
+    bool is_locked; /* by this one, while a line is added */
+    bool is_torn;   /* the part read so far ends within a line */
+    int64_t read;   /* bytes of it whose lines are in `listed` */
+    char *buffer;   /* to read them */
     leat__record_set listed;
 } leat__bad_record_file;
 
@@ -41,9 +43,9 @@ void leat__bad_record_file_discard(leat__bad_record_file *file);
 
 /*
  * Appends a line, by one write, unless the file already has one for the record.
- * Others that append wait meanwhile, up to a second. A file that was removed is
- * opened again first. Errors: those of that, LEAT_EIO, LEAT_ENOMEM; LEAT_ELIMIT
- * if it lists as many as a set has.
+ * Others that append wait meanwhile, up to 5 seconds. A file that was removed
+ * is opened again first. Errors: those of that, LEAT_EIO, LEAT_ENOMEM;
+ * LEAT_ELIMIT if it lists as many as a set has.
  */
 int leat__bad_record_file_add(leat__bad_record_file *file,
                               const leat__bad *bad);
