@@ -304,6 +304,37 @@ START_TEST(a_file_cut_anywhere_gives_what_is_whole)
 }
 END_TEST
 
+/* Also from amid its good records, as a resume does. */
+START_TEST(a_file_that_is_cut_is_read_up_to_there)
+{
+    known_record known[40];
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    size_t size =
+        make_many(bytes, content, 40, 10, known, &leat__recordio_fluid, 0);
+    record_sequence_write("cut", bytes, size - 1);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:cut"), LEAT_OK);
+    for (int i = 0; i <= 31; i++) {
+        const leat_position at = {0, i};
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, at, NULL),
+                         i < 31 ? LEAT_OK : LEAT_EFORMAT);
+        for (int k = i; k < 30; k++) {
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+            ck_assert_uint_eq(sample.field[0].bytes, known[k].size);
+            ck_assert_int_eq(sample.from.record, k);
+        }
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "cut: record 30 at"));
+        leat_reader_close(reader);
+    }
+    leat_pipeline_unref(pipeline);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 /* As compressor 2 of ElasticDL's, up to 60 bytes as a literal. */
 static size_t pack_snappy(unsigned char *out, const void *from, size_t size)
 {
@@ -765,6 +796,7 @@ int main(void)
     tcase_add_test(tests, paddles_own_files);
     tcase_add_test(tests, other_formats_are_named);
     tcase_add_test(tests, a_file_cut_anywhere_gives_what_is_whole);
+    tcase_add_test(tests, a_file_that_is_cut_is_read_up_to_there);
     tcase_add_test(tests, chunks_after_a_bad_first_one_are_good);
     tcase_add_test(tests, the_first_sixteen_chunks_tell_the_dialect);
     tcase_add_test(tests, another_file_tells_the_dialect);

@@ -284,6 +284,24 @@ static int mapped_read_at(leat_reader *reader, const leat_position at[],
     return status;
 }
 
+/* A file that cannot be read to its end has no index: up to there it is walked.
+ */
+static int walk_to(mapped_reader *mapped, int64_t at)
+{
+    leat__record_step step = {.n = 0};
+    int status = leat__record_cursor_enter(&mapped->cursor, 0);
+    while (!status && at > 0) {
+        int n = at < LEAT__RECORD_STEP_MAX ? (int)at : LEAT__RECORD_STEP_MAX;
+        status = check_running(mapped);
+        if (!status)
+            status = leat__record_cursor_step(&mapped->cursor, n, false, &step);
+        at -= step.n + (status == LEAT_EDATA);
+        if (status == LEAT_EDATA) /* a bad record */
+            status = LEAT_OK;
+    }
+    return name_step(mapped, &step, status);
+}
+
 static int find_position(mapped_reader *mapped, int64_t at)
 {
     const leat__record_index *index;
@@ -293,7 +311,7 @@ static int find_position(mapped_reader *mapped, int64_t at)
     }
     int status = get_index(mapped, &index);
     if (status)
-        return status;
+        return status == LEAT_EFORMAT ? walk_to(mapped, at) : status;
     if (at > index->count)
         return leat_error(
             LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
