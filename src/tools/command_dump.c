@@ -254,6 +254,8 @@ static int check_targets(const struct dump *dump)
 {
     int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
     if (!status && dump->token)
+        status = staged_file_check(dump->token);
+    if (!status && dump->token)
         status = check_token_directory(dump);
     return status ? status
                   : dump_writer_probe(dump->out, dump->token, dump->force);

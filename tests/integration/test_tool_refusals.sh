@@ -70,6 +70,10 @@ for path in mine linked.leat-part dangling piped.leat-part; do
     refused "$path: exists and is not a regular file" mean nowhere $path --force
     refused "$path: exists and is not a regular file" show nowhere --out $path --force
 done
+# A name beside it would be too long.
+: >"$long"
+refused "$long: File name too long" mean nowhere "$long"
+refused "$long: File name too long" show nowhere --out "$long"
 
 # dumps TEXT OUT TOKEN OPTION...
 dumps() {
@@ -104,6 +108,7 @@ dumps 'empty/: Not a directory' new empty/
 dumps 'mine: exists and is not a regular file' new mine
 dumps 'pipe: exists and is not a regular file' new pipe
 dumps "${long}1234567: File name too long" new "${long}1234567"
+dumps "${long:6}: File name too long" new "${long:6}"
 # A token to go on from, which is read before the pipe.
 dumps 'nowhere: No such file or directory' new new.at --at nowhere
 dumps 'mine/text: not a resume token: too short' new new.at --at mine/text
@@ -122,7 +127,7 @@ for path in new ./new "$PWD/new"; do
 done
 # One in a directory that is made for the dump.
 for path in 'below/new below/at' './below/new below/at' 'below/new below/new/at' \
-    "below/new $PWD/below/./at"; do
+    "below/new $PWD/below/./at" "below/new below/${long:7}"; do
     # shellcheck disable=SC2086
     set -- $path
     "$leat" dump --reader 'text:numbers | columns:x=float32' --top x --batch 2 --out "$1" \

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,15 @@ static int open_new(int directory, char *path, char *letters, mode_t mode)
             break;
     }
     return fd;
+}
+
+int staged_file_check(const char *target)
+{
+    const char *slash = strrchr(target, '/');
+    size_t length = strlen(slash ? slash + 1 : target);
+    return length + strlen(MARK) + LETTERS > NAME_MAX
+               ? leat__error_system(ENAMETOOLONG, "%s", target)
+               : LEAT_OK;
 }
 
 int staged_file_create(struct staged_file *out, const char *target)

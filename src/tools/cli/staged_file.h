@@ -23,6 +23,9 @@ struct staged_file {
     ino_t number;
 };
 
+/* Whether the target's name leaves room for those letters: LEAT_EIO. */
+int staged_file_check(const char *target);
+
 /* Creates it. Errors: LEAT_EIO, naming the target; LEAT_ENOMEM. */
 int staged_file_create(struct staged_file *out, const char *target);
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/file_place.h"
 #include "base/memory.h"
+#include "tools/cli/staged_file.h"
 
 #include <leat/ext/reader.h>
 
@@ -108,8 +109,11 @@ int target_check(const char *path, const char *source, bool force,
         return leat_error(LEAT_EINVAL,
                           "%s: is a file of a database; give another name",
                           path);
-    if (lstat(path, &found) || !found.st_size || force || is_own(path))
+    if (lstat(path, &found))
         return LEAT_OK;
+    status = staged_file_check(path);
+    if (status || !found.st_size || force || is_own(path))
+        return status;
     return leat_error(LEAT_EINVAL,
                       "%s: exists already, and this command writes other "
                       "files; --force would replace it",
