@@ -24,6 +24,7 @@ enum {
     COMMIT_BYTES = 8 << 20,    /* data of a transaction, kept in memory */
     FIRST_MAP_SIZE = 16 << 20, /* doubled when it is nearly full */
     SPARE_BYTES = 1 << 20,     /* for branch pages and the free list */
+    FULL_BYTES = 4 << 20,      /* free where ext4 cuts a large write short */
     MOST_KEY_BYTES = 511       /* of liblmdb as it is built */
 };
 
@@ -53,7 +54,7 @@ static int database_error(const struct lmdb_writer *writer, int code)
     struct statvfs disk;
     bool is_cut = code == EIO || code == ENOSPC;
     bool is_full = is_cut && !statvfs(writer->staging.path, &disk) &&
-                   disk.f_bavail * disk.f_frsize < SPARE_BYTES;
+                   disk.f_bavail * disk.f_frsize < FULL_BYTES;
     bool is_long = is_cut && !is_full && is_limited(writer);
     code = is_full ? ENOSPC : is_long ? EFBIG : code;
     return leat_error(
