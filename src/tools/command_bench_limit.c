@@ -45,8 +45,7 @@ static int run(const struct options *options)
     const struct figure figures[] = {
         {"seconds", NULL, REPORT_SECONDS, result.seconds, NULL},
         {"images", NULL, REPORT_COUNT, (double)result.images, NULL},
-        {"threads", NULL, REPORT_COUNT,
-         bench_workers(options->source.layer.workers), NULL},
+        {"threads", NULL, REPORT_COUNT, result.threads, NULL},
         {"bad_records", result.bad > 0 ? "bad records" : NULL, REPORT_COUNT,
          (double)result.bad, ", left out"},
         {0}};

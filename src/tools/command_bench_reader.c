@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/peer.h"
 #include "tools/bench/report.h"
 #include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
@@ -196,32 +197,6 @@ static void choose_cases(struct reader_bench *bench)
     }
 }
 
-/* One pass of the first reader, which makes the directories of its caches. */
-static int make_caches(struct reading *first)
-{
-    int status, got;
-    do
-        status = read_next(first, MOST_BATCH, &got);
-    while ((!status || status == LEAT_EDATA) && !first->ended &&
-           !interrupt_check());
-    if (interrupt_check())
-        output_exit(EXIT_FAILED);
-    return status;
-}
-
-/* LEAT_ESTATE: its caches are the first reader's, which has not made them in a
-   pass, as where a take follows. */
-static int open_reader(const struct reader_bench *bench, leat_reader **out)
-{
-    struct reading *first = &bench->reading[0];
-    int status = leat_pipeline_open(bench->pipeline, out);
-    if (status != LEAT_ESTATE || !first->reader ||
-        leat_reader_is_endless(first->reader))
-        return status;
-    status = make_caches(first);
-    return status ? status : leat_pipeline_open(bench->pipeline, out);
-}
-
 /* For read_at, where the reader can do it. */
 static void open_shared(struct reader_bench *bench)
 {
@@ -232,7 +207,8 @@ static void open_shared(struct reader_bench *bench)
     bench->count = count;
     if (!count || !leat_reader_is_random_access(bench->reading[0].reader))
         return;
-    int status = open_reader(bench, &bench->shared);
+    int status =
+        peer_open(&bench->shared, bench->pipeline, bench->reading[0].reader);
     if (status != LEAT_ESTATE)
         output_require(status);
 }
@@ -282,15 +258,9 @@ static void open_bench(struct reader_bench *bench,
             leat_sample_init(&reading->storage[k]);
             reading->sample[k] = &reading->storage[k];
         }
-        int status = open_reader(bench, &reading->reader);
-        if (status != LEAT_ESTATE || i == 0) {
-            output_require(status);
-            continue;
-        }
-        message_print(0, "one thread alone reads: no pass of this pipeline "
-                         "completes its cache:dir, which one reader at a time "
-                         "makes");
-        bench->threads = i;
+        if (!peer_require(&reading->reader, bench->pipeline,
+                          bench->reading[0].reader))
+            bench->threads = i;
     }
     interrupt_watch(cancel_bench, bench);
     open_shared(bench);

@@ -75,6 +75,15 @@ check 'a bench of a cache that it makes' grep -q '^reader cache/lmdb:' cached
 check 'a bench of a cache that no pass completes' grep -q '^next' cached
 check 'which says so' grep -qx \
     'leat: one thread alone reads: no pass of this pipeline completes its cache:dir, .*' said
+"$leat" bench limit --reader 'lmdb:raw | take:30 | cache:dir=kept.limit' --batch 4 --workers 2 \
+    --seconds 0.05 --json >json 2>said || failed=1
+check 'a limit of a cache that it makes' holds "$(value threads) == 2 && $(value images) > 0"
+check 'which says nothing' test ! -s said
+"$leat" bench limit --reader 'lmdb:raw | cache:dir=part.limit | take:5' --batch 4 --workers 2 \
+    --seconds 0.05 --json >json 2>said || failed=1
+check 'a limit of a cache that no pass completes' holds "$(value threads) == 1 && $(value images) > 0"
+check 'which says that, too' grep -qx \
+    'leat: one thread alone reads: no pass of this pipeline completes its cache:dir, .*' said
 check 'a table of bench reader' grep -qE '^next  .*\| +1 \| +1 \|' text
 refuses 2 'no records' reader --reader lmdb:none --seconds 0.05
 refuses 2 'absent' reader --reader lmdb:absent --seconds 0.05

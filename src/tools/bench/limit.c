@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/peer.h"
 #include "tools/cli/cleanup.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -219,6 +220,7 @@ void limit_run(struct limit *limit, double seconds, struct limit_result *result)
     output_require(leat__parallel_for("leat-bench", limit->threads,
                                       walk_for_a_while, limit));
     result->cpu += bench_cpu_seconds() - cpu;
+    result->threads = limit->threads;
     double longest = 0;
     for (int i = 0; i < limit->threads; i++) {
         const struct limit_result *one = &limit->walker[i].result;
@@ -297,14 +299,16 @@ static int begin_walk(struct walker *walker, const struct limit *limit,
     return status ? status : go_to_start(walker, i, limit->threads);
 }
 
-static void open_walker(struct limit *limit, int i,
+/* False: there is no reader for it. */
+static bool open_walker(struct limit *limit, int i,
                         const leat_data_layer *layer)
 {
     const leat_data_layer_options *options = leat_data_layer_get_options(layer);
     struct walker *walker = &limit->walker[i];
     walker->random = splitmix_start(1, (uint64_t)i);
-    output_require(
-        leat_pipeline_open(leat_data_layer_pipeline(layer), &walker->reader));
+    if (!peer_require(&walker->reader, leat_data_layer_pipeline(layer),
+                      limit->walker[0].reader))
+        return false;
     output_require(i ? leat_transformer_clone(&walker->transformer,
                                               limit->walker[0].transformer)
                      : leat_transformer_create(
@@ -315,6 +319,7 @@ static void open_walker(struct limit *limit, int i,
 
     const leat_transform_options *chosen = options->transform;
     walker->is_random = chosen && (chosen->mirror || chosen->crop_size);
+    return true;
 }
 
 static int start_walker(struct limit *limit, int i,
@@ -369,10 +374,11 @@ struct limit *limit_open(const leat_data_layer *layer, bool row_copy,
         (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))
         message_fail("a bare copy of rows is for uint8 tops in NCHW");
     cleanup_add(close_limit, limit);
-    for (int i = 0; i < threads; i++)
-        open_walker(limit, i, layer);
+    for (int i = 0; i < limit->threads; i++)
+        if (!open_walker(limit, i, layer))
+            limit->threads = i;
     interrupt_watch(cancel_limit, limit);
-    for (int i = 0; i < threads; i++)
+    for (int i = 0; i < limit->threads; i++)
         output_require(interrupt_explain(start_walker(limit, i, options)));
     return limit;
 }

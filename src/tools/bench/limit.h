@@ -29,7 +29,8 @@ struct limit_result {
     int64_t bytes; /* of the records' payload */
     int64_t bad;   /* records left out, in every pass over them */
     double seconds;
-    double cpu; /* seconds */
+    double cpu;  /* seconds */
+    int threads; /* fewer than asked for where no more can read */
 };
 
 /*
