@@ -273,9 +273,9 @@ static int lock(struct staging *staging)
     return status;
 }
 
-/* Inode, size and time of change: all that a rename and another mount leave as
-   it is. A file system gives the inode of a removed file to the next one. ""
-   where there is no such file. */
+/* Inode, size and time of modification: all that a rename and another mount
+   leave as it is. A file system gives the inode of a removed file to the next
+   one. "" where there is no such file. */
 static int find_data(int at, const char *name, const char *path,
                      char identity[IDENTITY])
 {
