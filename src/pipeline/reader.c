@@ -464,6 +464,9 @@ int leat_reader_seek(leat_reader *reader, leat_position position,
 int leat_reader_mark(leat_reader *reader, leat_token *token)
 {
     const struct leat_reader_state *state = reader->state;
+    /* Samples that no call gave may be lost behind an error. */
+    if (state->status < 0 && state->status != LEAT_EDATA)
+        return leat_error(state->status, "%s", state->line);
     int ahead = state->nheld - state->held_at + (state->status == LEAT_EDATA);
     if (!LEAT__HAS(reader, mark)) {
         const leat_position at = {state->at.epoch, state->at.index - ahead};

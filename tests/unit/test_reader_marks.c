@@ -1,4 +1,5 @@
 /* Marks of readers with and without one of their own. */
+#include "pipeline/reader_form.h"
 #include "support/scripted_reader.h"
 #include "support/suite.h"
 
@@ -91,6 +92,43 @@ START_TEST(a_table_s_mark_waits_for_what_is_kept_or_held)
 }
 END_TEST
 
+/* Samples that were not given may have been lost. */
+START_TEST(a_reader_that_failed_gives_no_mark)
+{
+    static const char *const letters[] = {"gg!gg", "dd?dd", "gg!gg"};
+    const leat_position first = {0, 0};
+    leat_token token;
+    leat_token_init(&token);
+    for (int i = 0; i < 6; i++) {
+        int got;
+        int64_t skipped;
+        scripted_follow(letters[i / 2]);
+        scripted_ops.mark = i % 2 ? scripted_mark : NULL;
+        scripted_ops.skip = i < 4 ? NULL : scripted_skip;
+        if (i < 4)
+            (void)leat_reader_next_batch(scripted, scripted_out, 5, &got);
+        else
+            (void)leat_reader_skip(scripted, 5, &skipped);
+        for (int way = 0; way < 2; way++) {
+            ck_assert_int_eq(leat_reader_mark(scripted, &token), LEAT_EIO);
+            ck_assert_str_eq(leat_last_error(), "record 2 fails");
+            ck_assert_uint_eq(token.size, 0);
+            ck_assert_int_eq(leat_reader_next(scripted, scripted_out[0]),
+                             LEAT_EIO);
+        }
+        scripted_restart();
+        ck_assert_int_eq(leat_reader_mark(scripted, &token), LEAT_OK);
+        token.size = 0;
+    }
+    /* The form alone is a mark cut short. */
+    ck_assert_int_eq(leat__reader_put_form(scripted, &token), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(scripted, first, &token), LEAT_EINVAL);
+    token.size = 0;
+    ck_assert_int_eq(leat_reader_mark(scripted, &token), LEAT_EINVAL);
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(a_mark_cut_or_out_of_range_is_refused)
 {
     const leat_position wrong[] = {{-1, 0}, {0, -1}, {INT64_MIN, INT64_MIN}};
@@ -130,6 +168,7 @@ int main(void)
     tcase_add_test(tcase, a_mark_leads_back_with_mark_or_without);
     tcase_add_test(tcase, a_mark_is_before_what_is_kept_or_held);
     tcase_add_test(tcase, a_table_s_mark_waits_for_what_is_kept_or_held);
+    tcase_add_test(tcase, a_reader_that_failed_gives_no_mark);
     tcase_add_test(tcase, a_mark_cut_or_out_of_range_is_refused);
     return suite_run(suite);
 }

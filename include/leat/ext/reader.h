@@ -391,8 +391,9 @@ LEAT_API int leat_reader_check(leat_reader *reader);
  * begins with 8 bytes of its form: while readers can do other things than then,
  * as where a directory of cache was made since, seek refuses it (LEAT_EINVAL),
  * and index 0 and leat_reader_skip lead there. Errors: LEAT_ESTATE while
- * samples that followed a bad one are still to be returned; LEAT_ENOMEM. Thread
- * safety: one caller at a time.
+ * samples that followed a bad one are still to be returned; a sticky error,
+ * also one that the next call is to return first, until seek or restore: it may
+ * have lost samples; LEAT_ENOMEM. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_mark(leat_reader *reader, leat_token *token);
 
