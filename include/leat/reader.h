@@ -84,7 +84,7 @@ LEAT_API int leat_reader_fields(leat_reader *reader,
  * there, from its cursor on. Errors: LEAT_EINVAL for an index out of range, and
  * those of leat_reader_next but LEAT_EDATA; LEAT_END for a mark beyond the end.
  * Where they may have left the reader elsewhere they are sticky, until a seek
- * succeeds. Thread safety: one caller at a time.
+ * or restore succeeds. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_seek(leat_reader *reader, leat_position position,
                               leat_token *mark);
@@ -160,9 +160,11 @@ LEAT_API int leat_reader_save(leat_reader *reader, leat_token *token);
 LEAT_API int leat_reader_identify(leat_reader *reader, leat_token *token);
 
 /**
- * Reads from the token what save appended. Errors: LEAT_EUNSUPPORTED;
- * LEAT_EINVAL for a token of another data set. Thread safety: one caller at a
- * time.
+ * Reads from the token what save appended, and returns to the first sample.
+ * Clears sticky errors, but does not undo cancel. Errors: LEAT_EUNSUPPORTED;
+ * LEAT_EINVAL for a token of another data set, and those of leat_reader_next
+ * but LEAT_EDATA. All but LEAT_EUNSUPPORTED are sticky, until a seek or restore
+ * succeeds. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_restore(leat_reader *reader, leat_token *token);
 

@@ -362,13 +362,14 @@ static int chain_restore(leat_reader *reader, leat_token *token)
 {
     chain_reader *chain = chain_of(reader);
     int status = leat__index_map_restore(reader, token);
-    if (status)
+    if (status == LEAT_EUNSUPPORTED)
         return status;
     chain->current = 0;
     chain->has_begun = false;
+    /* After a refusal each is sought. */
     for (int i = 0; i < chain->map.decorator.nupstream; i++)
-        chain->begin[i] = 0;
-    return LEAT_OK;
+        chain->begin[i] = status ? -1 : 0;
+    return status;
 }
 
 static void chain_close(leat_reader *reader)

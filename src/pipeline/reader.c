@@ -493,10 +493,14 @@ int leat_reader_restore(leat_reader *reader, leat_token *token)
     unsigned lines = leat__error_lines();
     int status = leat__reader_check_operation(
         reader, "restore", lines, reader->ops->restore(reader, token));
-    if (status)
+    if (status == LEAT_EUNSUPPORTED)
         return status;
-    reader->state->status = LEAT_OK;
     drop_held(reader->state);
+    if (status) {
+        keep(reader, status, NULL);
+        return status;
+    }
+    reader->state->status = LEAT_OK;
     reader->state->at = (leat_position){0, 0};
     return LEAT_OK;
 }

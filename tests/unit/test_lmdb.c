@@ -595,6 +595,8 @@ START_TEST(a_token_fits_its_own_data_set_alone)
     ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
     ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_OK);
     ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(images_count(reader), 10);
     leat_reader_close(reader);
     images_write(other, images_record, 11);

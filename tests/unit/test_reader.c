@@ -354,22 +354,28 @@ START_TEST(a_bad_record_is_no_error_of_other_operations)
 }
 END_TEST
 
-START_TEST(after_a_seek_that_failed_there_are_no_samples)
+START_TEST(after_a_seek_or_restore_that_failed_there_are_no_samples)
 {
     static const struct {
-        int fails, status;
-    } cases[] = {{LEAT_EIO, LEAT_EIO},
-                 {LEAT_EDATA, LEAT_EFORMAT},
-                 {LEAT_EUNSUPPORTED, LEAT_OK},
-                 {LEAT_EINVAL, LEAT_OK}};
-    for (int i = 0; i < 4; i++) {
+        int fails, status[2];
+    } cases[] = {{LEAT_EIO, {LEAT_EIO, LEAT_EIO}},
+                 {LEAT_EDATA, {LEAT_EFORMAT, LEAT_EFORMAT}},
+                 {LEAT_EUNSUPPORTED, {LEAT_OK, LEAT_OK}},
+                 {LEAT_EINVAL, {LEAT_OK, LEAT_EINVAL}}};
+    for (int i = 0; i < 8; i++) {
         const leat_position at = {0, 3};
-        self.fails = cases[i].fails;
-        ck_assert_int_lt(leat_reader_seek(&self.reader, at, NULL), 0);
+        int restores = i % 2;
+        self.fails = cases[i / 2].fails;
+        ck_assert_int_lt(restores ? leat_reader_restore(&self.reader, NULL)
+                                  : leat_reader_seek(&self.reader, at, NULL),
+                         0);
         for (int way = 0; way < 2; way++)
-            ck_assert_int_eq(read_by(way), cases[i].status);
+            ck_assert_int_eq(read_by(way), cases[i / 2].status[restores]);
         self.fails = LEAT_OK;
-        restart();
+        if (i < 4)
+            restart();
+        else
+            ck_assert_int_eq(leat_reader_restore(&self.reader, NULL), LEAT_OK);
         ck_assert_int_eq(read_by(0), LEAT_OK);
     }
 }
@@ -532,7 +538,8 @@ int main(void)
     tcase_add_test(tcase, a_failure_without_a_line_gets_one);
     tcase_add_test(tcase, so_does_one_of_any_other_operation);
     tcase_add_test(tcase, a_bad_record_is_no_error_of_other_operations);
-    tcase_add_test(tcase, after_a_seek_that_failed_there_are_no_samples);
+    tcase_add_test(tcase,
+                   after_a_seek_or_restore_that_failed_there_are_no_samples);
     tcase_add_test(tcase, a_wrong_number_of_samples_is_an_error);
     tcase_add_test(tcase, an_error_concerns_a_sample_that_was_not_given);
     tcase_add_test(tcase, an_unknown_status_is_an_error);

@@ -433,6 +433,62 @@ START_TEST(a_token_of_other_files_is_refused)
 }
 END_TEST
 
+/* The fields of the samples up to the end, each in a line. */
+static void join_rest(leat_reader *reader, char *to)
+{
+    leat_sample sample;
+    int status;
+    leat_sample_init(&sample);
+    while (!(status = leat_reader_next(reader, &sample)))
+        for (int i = 0; i < sample.nfields; i++)
+            to += sprintf(to, "%.*s\n", (int)sample.field[i].bytes,
+                          (const char *)sample.field[i].data);
+    ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
+    leat_sample_finish(&sample);
+}
+
+/* Of two inputs the second alone refuses it. */
+START_TEST(after_a_token_that_is_refused_a_seek_leads_back)
+{
+    static const char *const over[] = {"zip:prefix=(a,b)", "mix:1,1", "chain",
+                                       "chain | cache", "chain | prefetch:1"};
+    const leat_position first = {0, 0};
+    char text[80], all[100] = "", again[100] = "";
+    leat_token token;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_token_init(&token);
+    leat_sample_init(&sample);
+    record_sequence_pack("1.gz", "1\n2\n3\n4\n", 8, 0);
+    snprintf(text, sizeof(text), "(text:1.gz) (text:2.gz) | %s", over[_i]);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        const char *lines = i ? "a\nb\nc\nd\n" : "others\n";
+        record_sequence_pack("2.gz", lines, strlen(lines), 0);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        if (i == 0) {
+            ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
+            leat_reader_close(reader);
+        }
+    }
+    join_rest(reader, all);
+    ck_assert_int_eq(leat_reader_seek(reader, first, NULL), LEAT_OK);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, first, NULL), LEAT_OK);
+    join_rest(reader, again);
+    ck_assert_str_eq(again, all);
+    leat_sample_finish(&sample);
+    leat_token_finish(&token);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* Compressed files, by name, and after another took the place of one. */
 START_TEST(a_stream_of_another_file_than_it_was_is_an_error)
 {
@@ -556,6 +612,8 @@ int main(void)
     tcase_add_test(tests, a_compressed_file_gives_nothing_once_it_is_cancelled);
     tcase_add_test(tests, a_line_in_small_pieces_is_searched_once);
     tcase_add_test(tests, a_token_of_other_files_is_refused);
+    tcase_add_loop_test(tests, after_a_token_that_is_refused_a_seek_leads_back,
+                        0, 5);
     tcase_add_loop_test(tests, a_stream_of_another_file_than_it_was_is_an_error,
                         0, 2);
     tcase_add_loop_test(tests,

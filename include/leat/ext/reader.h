@@ -232,7 +232,9 @@ struct leat_reader_ops {
 
     /**
      * Reads what save appended, and returns to the first sample. LEAT_EINVAL
-     * for another data set. A layer calls it on a newly opened reader.
+     * for another data set. After an error but LEAT_EUNSUPPORTED leat calls no
+     * next before a seek or another restore. A layer calls it on a newly opened
+     * reader.
      */
     int (*restore)(leat_reader *reader, leat_token *token);
 
