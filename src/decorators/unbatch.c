@@ -175,6 +175,16 @@ static int seek_marked(unbatch_reader *unbatch, leat_position position,
                                    "other data");
 }
 
+static int unbatch_count(leat_reader *reader, int64_t *out)
+{
+    const unbatch_reader *unbatch = (const unbatch_reader *)reader;
+    bool is_endless =
+        unbatch->samples > LEAT_ENDLESS / (unbatch->rows.per_batch + 1);
+    *out =
+        is_endless ? LEAT_ENDLESS : unbatch->samples * unbatch->rows.per_batch;
+    return LEAT_OK;
+}
+
 static int unbatch_seek(leat_reader *reader, leat_position position,
                         leat_token *mark)
 {
@@ -188,6 +198,14 @@ static int unbatch_seek(leat_reader *reader, leat_position position,
         return leat_error(LEAT_EUNSUPPORTED,
                           "unbatch: rows before sample %lld are not known",
                           (long long)position.index);
+    int64_t count = LEAT_ENDLESS;
+    if (leat_reader_is_random_access(reader))
+        (void)unbatch_count(reader, &count);
+    if (position.index > count)
+        return leat_error(LEAT_EINVAL,
+                          "unbatch: sample %lld is out of range: there are "
+                          "%lld",
+                          (long long)position.index, (long long)count);
     int64_t rows = unbatch->rows.per_batch > 0 ? unbatch->rows.per_batch : 1;
     const leat_position to = {position.epoch, position.index / rows};
     status = leat_reader_seek(upstream_of(unbatch), to, NULL);
@@ -213,16 +231,6 @@ static int unbatch_restore(leat_reader *reader, leat_token *token)
     if (!status)
         begin_at((unbatch_reader *)reader, 0);
     return status;
-}
-
-static int unbatch_count(leat_reader *reader, int64_t *out)
-{
-    const unbatch_reader *unbatch = (const unbatch_reader *)reader;
-    bool is_endless =
-        unbatch->samples > LEAT_ENDLESS / (unbatch->rows.per_batch + 1);
-    *out =
-        is_endless ? LEAT_ENDLESS : unbatch->samples * unbatch->rows.per_batch;
-    return LEAT_OK;
 }
 
 /* The rows of one batch, as many as follow each other. */

@@ -176,6 +176,10 @@ START_TEST(rows_are_found_by_index)
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
         ck_assert_int_eq(*(const int64_t *)sample.field[2].data, i);
     }
+    for (int64_t past = 0; past < 6; past++)
+        ck_assert_int_eq(
+            leat_reader_seek(reader, (leat_position){0, count + past}, NULL),
+            past == 0 ? LEAT_OK : LEAT_EINVAL);
 }
 END_TEST
 
