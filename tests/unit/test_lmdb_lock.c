@@ -3,6 +3,7 @@
  * one makes, and whoever else uses the file here does so by liblmdb, in a
  * process of its own.
  */
+#include "pipeline/opening.h"
 #include "readers/lmdb/lmdb_environment.h"
 #include "readers/lmdb/lmdb_lock_file.h"
 #include "support/few_users.h"
@@ -972,6 +973,24 @@ START_TEST(waiting_for_another_that_opens_it_ends)
 }
 END_TEST
 
+START_TEST(a_cancelled_opening_ends_the_wait)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    const atomic_bool cancelled = true;
+    leat__opening opening = {.lock = &mutex, .cancelled = &cancelled};
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    other_process other = other_process_start(lock_first_byte, directory);
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), LEAT_OK);
+    leat__opening *outer = leat__opening_begin(&opening);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_ECANCELLED);
+    leat__opening_end(outer);
+    leat_pipeline_unref(pipeline);
+    other_process_stop(&other);
+    expect_ten();
+}
+END_TEST
+
 /* A table of two slots, one of them taken. */
 static void read_with_two_slots(const char *path)
 {
@@ -1105,6 +1124,7 @@ int main(void)
     tcase_add_test(tcase, waiting_for_the_mutex_ends);
     tcase_add_test(tcase, the_mutex_of_who_died_is_taken_over);
     tcase_add_test(tcase, waiting_for_another_that_opens_it_ends);
+    tcase_add_test(tcase, a_cancelled_opening_ends_the_wait);
     tcase_add_test(tcase, waiting_for_another_that_locks_all_of_it_ends);
     tcase_add_test(tcase,
                    slots_of_the_dead_are_free_and_those_of_the_living_are_not);

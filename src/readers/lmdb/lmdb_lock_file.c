@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "pipeline/opening.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,6 +61,9 @@ int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
                               const char *what)
 {
     int64_t now = leat__clock_now();
+    int status = leat__opening_check(path);
+    if (status)
+        return status;
     if (!wait->began)
         wait->began = now;
     if (!wait->pause)

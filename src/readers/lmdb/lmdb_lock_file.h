@@ -57,7 +57,8 @@ typedef struct leat__lmdb_lock_wait {
     bool logged;
 } leat__lmdb_lock_wait;
 
-/* Pauses once. LEAT_EIO, with `what` as the reason, 5 s after it began. */
+/* Pauses once. LEAT_EIO, with `what` as the reason, 5 s after it began;
+ * LEAT_ECANCELLED where the thread's opening is. */
 int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
                               const char *what);
 
