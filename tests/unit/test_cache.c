@@ -237,6 +237,27 @@ START_TEST(what_does_not_fit_is_read_again)
 }
 END_TEST
 
+/* Whatever was read before and after it. */
+START_TEST(a_refused_seek_moves_nothing)
+{
+    for (int64_t bytes = 64; bytes < 1500; bytes += 64)
+        for (int n = 0; n < COUNT; n++) {
+            scripted_source source = SCRIPTED_SOURCE_INIT;
+            source.count = 3 * COUNT;
+            leat_reader *reader = open_source(&source, bytes);
+            for (int i = 0; i < COUNT; i++)
+                ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+            ck_assert_int_eq(seek(reader, 0, 2 * COUNT), LEAT_EUNSUPPORTED);
+            for (int i = 0; i < n; i++) {
+                ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+                ck_assert_int_eq(label(), COUNT + i);
+            }
+            expect_epoch(reader, 1, 3 * COUNT, -1);
+            leat_reader_close(reader);
+        }
+}
+END_TEST
+
 /* COUNT labels, in another order each time that it begins. */
 typedef struct turning_reader {
     leat_reader reader;
@@ -737,6 +758,7 @@ int main(void)
     tcase_add_test(tcase, an_empty_epoch_stays_empty);
     tcase_add_test(tcase, a_part_is_read_once);
     tcase_add_test(tcase, what_does_not_fit_is_read_again);
+    tcase_add_test(tcase, a_refused_seek_moves_nothing);
     tcase_add_loop_test(tcase,
                         an_order_that_does_not_come_again_is_kept_whole_or_not,
                         0, COUNT + 1);

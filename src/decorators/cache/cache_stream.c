@@ -173,7 +173,8 @@ static int read_on(leat__cache_reader *cache, leat_sample *const out[], int n,
     *got += some;
     some += status == LEAT_EDATA;
     cache->map.next.index += some;
-    cache->upstream_at += some;
+    if (cache->upstream_at >= 0)
+        cache->upstream_at += some;
     if (status && status != LEAT_EDATA)
         cache->upstream_at = -1;
     return status;
@@ -248,7 +249,8 @@ int leat__cache_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     status = leat_reader_skip(leat__cache_upstream(cache), n, &more);
     *index += more;
     *skipped = more;
-    cache->upstream_at = status ? -1 : cache->upstream_at + more;
+    if (cache->upstream_at >= 0)
+        cache->upstream_at = status ? -1 : cache->upstream_at + more;
     return status;
 }
 
