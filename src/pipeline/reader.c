@@ -410,6 +410,7 @@ static int call_seek(leat_reader *reader, leat_position position,
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
+    state->is_moved = false;
     int status = leat__reader_check_operation(
         reader, "seek", lines, reader->ops->seek(reader, position, mark));
     leat__reader_call_end(&call);
@@ -417,7 +418,7 @@ static int call_seek(leat_reader *reader, leat_position position,
     if (status == LEAT_EUNSUPPORTED && !mark && !state->has_begun &&
         is_first(position))
         status = LEAT_OK;
-    if (status && !may_have_moved(status, mark))
+    if (status && !state->is_moved && !may_have_moved(status, mark))
         return status;
     state->has_begun = status || mark || !is_first(position);
     drop_held(state);
@@ -428,6 +429,15 @@ static int call_seek(leat_reader *reader, leat_position position,
     state->status = LEAT_OK;
     state->at = position;
     return LEAT_OK;
+}
+
+int leat__reader_seek_input(leat_reader *reader, leat_reader *input,
+                            leat_position to, leat_token *mark)
+{
+    int status = leat_reader_seek(input, to, mark);
+    if (!status)
+        reader->state->is_moved = true;
+    return status;
 }
 
 /* A mark of a reader that has none is its position. */

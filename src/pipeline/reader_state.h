@@ -27,6 +27,7 @@ struct leat_reader_state {
     bool reads_once;       /* what was read does not come again */
     bool lasting_access;   /* random access, whatever caches keep */
     bool has_begun;        /* it may not be at the beginning of the data */
+    bool is_moved;         /* one of several inputs, by the latest seek */
     leat_position at;      /* where next goes on */
     /* What the next call returns instead of samples; LEAT_OK: nothing. */
     int status;
@@ -44,6 +45,11 @@ struct leat_reader_state {
     struct leat_reader_state *next;
     struct leat_reader_state *previous;
 };
+
+/* Seeks one of several inputs of `reader`, in its own seek: where another
+ * refuses after that, the reader's error is sticky. */
+int leat__reader_seek_input(leat_reader *reader, leat_reader *input,
+                            leat_position to, leat_token *mark);
 
 /* LEAT_EUNSUPPORTED: the reader lacks an operation, and so cannot do that. */
 int leat__reader_unsupported(const leat_reader *reader, const char *what);

@@ -148,6 +148,37 @@ START_TEST(a_seek_that_one_input_refuses_moves_none)
 }
 END_TEST
 
+/* Only then is it known of the second one that it has no such sample. */
+START_TEST(a_seek_that_the_second_input_refuses_is_sticky)
+{
+    leat_sample sample;
+    leat_pipeline *pipeline;
+    leat_reader *reader = NULL;
+    int64_t number[2];
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "(range:20 | shuffle:1) "
+                                                    "(range:6 | shuffle:1) | "
+                                                    "zip:prefix=(a_,b_),"
+                                                    "align=0"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 12}, NULL),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 3}, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    memcpy(&number[0], sample.field[0].data, sizeof(number[0]));
+    memcpy(&number[1], sample.field[1].data, sizeof(number[1]));
+    ck_assert_int_eq(number[0], 3);
+    ck_assert_int_eq(number[1], 3);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(unequal_lengths_are_an_error_after_the_last_row)
 {
     /* paddle: compose(chain(r10, r10), r10) raises after exactly 10. */
@@ -726,6 +757,7 @@ int main(void)
     tcase_add_test(tcase, failing_allocations_lose_nothing);
     tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
     tcase_add_test(tcase, a_seek_that_one_input_refuses_moves_none);
+    tcase_add_test(tcase, a_seek_that_the_second_input_refuses_is_sticky);
     tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);
     tcase_add_test(tcase, a_mark_before_the_error_leads_to_it);
     tcase_add_test(tcase, a_mark_before_the_end_leads_to_it);

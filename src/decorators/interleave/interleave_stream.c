@@ -62,8 +62,9 @@ static int go_to_element(leat__interleave *interleave, int64_t epoch,
     if (interleave->template)
         return leat__template_seek(interleave, epoch, next);
     for (int i = 0; i < decorator->nupstream && !status && next == 0; i++)
-        status = leat_reader_seek(decorator->upstream[i],
-                                  (leat_position){epoch, 0}, NULL);
+        status = leat__reader_seek_input(&interleave->map.decorator.reader,
+                                         decorator->upstream[i],
+                                         (leat_position){epoch, 0}, NULL);
     return status;
 }
 

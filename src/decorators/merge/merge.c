@@ -6,6 +6,7 @@
 #include "decorators/decorators.h"
 #include "decorators/field_list.h"
 #include "decorators/merge/arrivals.h"
+#include "pipeline/reader_state.h"
 #include "pipeline/reader_table.h"
 
 #include <leat/decorators.h>
@@ -56,7 +57,8 @@ static int merge_seek(leat_reader *reader, leat_position position,
                           "the order of its arrival");
     leat__arrivals_pause(&merge->arrivals);
     for (int i = 0; i < merge->decorator.nupstream && !status; i++)
-        status = leat_reader_seek(merge->decorator.upstream[i], position, NULL);
+        status = leat__reader_seek_input(reader, merge->decorator.upstream[i],
+                                         position, NULL);
     leat__arrivals_resume(&merge->arrivals, status == LEAT_OK);
     return status;
 }

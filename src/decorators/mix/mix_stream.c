@@ -9,6 +9,7 @@
 #include "data/sample.h"
 #include "data/token.h"
 #include "decorators/mix/mix.h"
+#include "pipeline/reader_state.h"
 #include "pipeline/reader_table.h"
 
 #include <string.h>
@@ -219,7 +220,8 @@ static int mix_seek(leat_reader *reader, leat_position position,
         const leat_position to = {
             leat__mix_pass_epoch(position.epoch, mix->input[i].pass),
             mix->input[i].index};
-        status = leat_reader_seek(decorator->upstream[i], to, mark);
+        status =
+            leat__reader_seek_input(reader, decorator->upstream[i], to, mark);
     }
     return status;
 }

@@ -11,6 +11,7 @@
 #include "data/sample.h"
 #include "data/token.h"
 #include "decorators/zip/zip.h"
+#include "pipeline/reader_state.h"
 
 #include <string.h>
 
@@ -443,7 +444,8 @@ static int zip_seek(leat_reader *reader, leat_position position,
     int status = mark ? take_state(mark, &position.index, &given) : LEAT_OK;
     position.index -= given;
     for (int i = 0; i < decorator->nupstream && !status; i++)
-        status = leat_reader_seek(decorator->upstream[i], position, mark);
+        status = leat__reader_seek_input(reader, decorator->upstream[i],
+                                         position, mark);
     if (status)
         return status;
     zip->map.next = position;
