@@ -77,9 +77,10 @@ LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
  * `unbatch`: the rows of each sample's first axis as samples; what `batch`
  * makes, without it. All fields have as many; of a field that is ragged, a row
  * is what its outermost offsets, which are left out, give it. Over random
- * access whose first axis is fixed there is random access, too: each row is
- * read by making its group again, so that `unbatch | shuffle:N`, which makes
- * each once, is the cheaper order of large ones.
+ * access whose first axis is fixed there is random access, too: a row is read
+ * by making its group, which is kept until a row of another one is read. So in
+ * order each is made once, and for large groups `unbatch | shuffle:N` is a
+ * cheaper order than `shuffle`.
  *
  * A row has the provenance of its batch. A bad one has as many bad rows as
  * its first axis is promised to have, or else one; LEAT_EDATA, too, if its

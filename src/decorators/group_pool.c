@@ -57,6 +57,7 @@ static leat__group *create(int room)
     if (!group)
         return NULL;
     group->room = room;
+    group->kept.index = -1;
     group->sample = leat__alloc_zero((size_t)room, sizeof(*group->sample));
     if (group->sample)
         return group;
@@ -128,25 +129,64 @@ static leat__group *add(leat__group_pool *pool)
     return group;
 }
 
-int leat__group_pool_take(leat__group_pool *pool, leat__group **out)
+static bool keeps(const leat__group *group, leat_position at)
+{
+    return group->kept.epoch == at.epoch && group->kept.index == at.index;
+}
+
+/* Under the lock: the link to the free group that keeps `at`, else to the one
+ * that was given back longest ago; NULL there: none is free. */
+static leat__group **find_kept(leat__group_pool *pool, leat_position at)
+{
+    leat__group **link = &pool->free, **last = link;
+    for (; *link && !keeps(*link, at); link = &(*link)->next)
+        last = link;
+    return *link ? link : last;
+}
+
+/* A free group, by preference the one that keeps `at`; or a new one. */
+static int take(leat__group_pool *pool, const leat_position *at,
+                leat__group **out)
 {
     int status = check_process(pool);
     if (status)
         return status;
     pthread_mutex_lock(&pool->lock);
-    leat__group *group = pool->free;
+    leat__group **link = at ? find_kept(pool, *at) : &pool->free;
+    leat__group *group = *link;
     if (group)
-        pool->free = group->next;
+        *link = group->next;
     else
         group = add(pool);
     pthread_mutex_unlock(&pool->lock);
-    if (!group)
-        return LEAT_ENOMEM;
+    *out = group;
+    return group ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static void begin(leat__group *group)
+{
     group->n = 0;
     group->length = -1;
+    group->kept.index = -1;
+    group->line = NULL;
     group->summed = 0;
-    *out = group;
-    return LEAT_OK;
+}
+
+int leat__group_pool_take(leat__group_pool *pool, leat__group **out)
+{
+    int status = take(pool, NULL, out);
+    if (!status)
+        begin(*out);
+    return status;
+}
+
+int leat__group_pool_take_kept(leat__group_pool *pool, leat_position at,
+                               leat__group **out)
+{
+    int status = take(pool, &at, out);
+    if (!status && !keeps(*out, at))
+        begin(*out);
+    return status;
 }
 
 void leat__group_pool_count(leat__group_pool *pool, leat__group *group)

@@ -23,12 +23,14 @@
 typedef struct leat__group {
     leat_sample **sample; /* `room` of them, NULL until they are needed */
     int room;
-    int n;          /* samples that it holds */
-    int64_t length; /* what samples are padded to; -1: the longest */
-    int index;      /* in the pool */
-    int64_t bytes;  /* as the pool counts them */
-    int summed;     /* samples whose buffers are in `held` */
-    int64_t held;   /* bytes of these */
+    int n;              /* samples that it holds */
+    int64_t length;     /* what samples are padded to; -1: the longest */
+    leat_position kept; /* where its first sample is from; index -1: unknown */
+    const char *line;   /* the error there, in that sample's buffer; or NULL */
+    int index;          /* in the pool */
+    int64_t bytes;      /* as the pool counts them */
+    int summed;         /* samples whose buffers are in `held` */
+    int64_t held;       /* bytes of these */
     /* protected by the pool's lock */
     const void *buffer;       /* what it is bound to; NULL: nothing */
     int64_t number;           /* of the last binding */
@@ -62,6 +64,11 @@ void leat__group_pool_finish(leat__group_pool *pool);
 /* An empty group. Errors: LEAT_ENOMEM; LEAT_ESTATE in a forked child. Any
  * thread. */
 int leat__group_pool_take(leat__group_pool *pool, leat__group **out);
+
+/* The free group whose `kept` is `at`, as it was given back; else an empty one,
+ * whose `kept` the caller sets. Errors as above. Any thread. */
+int leat__group_pool_take_kept(leat__group_pool *pool, leat_position at,
+                               leat__group **out);
 void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
 
 /*

@@ -233,23 +233,61 @@ static int unbatch_restore(leat_reader *reader, leat_token *token)
     return status;
 }
 
-/* The rows of one batch, as many as follow each other. */
-static int read_rows(const unbatch_reader *unbatch, const leat_position at[],
-                     leat_sample *const out[], int n, leat_sample *batch,
-                     int *got)
+static leat_position batch_of(const unbatch_reader *unbatch, leat_position row)
 {
-    leat_reader *upstream = upstream_of(unbatch);
-    const leat_position from = {at[0].epoch,
-                                at[0].index / unbatch->rows.per_batch};
+    return (leat_position){row.epoch, row.index / unbatch->rows.per_batch};
+}
+
+static bool is_same(leat_position a, leat_position b)
+{
+    return a.epoch == b.epoch && a.index == b.index;
+}
+
+/* The line of the batch's error, which all of its rows have. */
+static const char *copy_line(leat_sample *batch)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    char *copy = leat__sample_take(batch, sizeof(line));
+    return copy ? memcpy(copy, line, sizeof(line)) : NULL;
+}
+
+/* Reads the batch at `at`; a bad one has a line. */
+static int read_batch(unbatch_reader *unbatch, leat_position at,
+                      leat__group *group)
+{
     int64_t rows;
-    int some;
-    int status = leat_reader_pull_at(upstream, &from, &batch, 1, &some);
+    int got;
+    int status = leat__group_clear(&unbatch->pool, group, 0, 1);
+    if (status)
+        return status;
+    leat_sample *batch = group->sample[0];
+    status = leat_reader_pull_at(upstream_of(unbatch), &at, &batch, 1, &got);
     if (!status)
         status = leat__batch_rows_count(&unbatch->rows, batch, &rows);
-    if (status == LEAT_EDATA)
+    if (status == LEAT_EDATA) {
+        group->line = copy_line(batch);
+        status = group->line ? LEAT_OK : LEAT_ENOMEM;
+    }
+    leat__group_pool_count(&unbatch->pool, group);
+    if (!status)
+        group->kept = at;
+    return status;
+}
+
+/* The rows of one batch, as many as follow each other. */
+static int give_rows(const unbatch_reader *unbatch, const leat__group *group,
+                     const leat_position at[], leat_sample *const out[], int n,
+                     int *got)
+{
+    const leat_sample *batch = group->sample[0];
+    int status = LEAT_OK;
+    if (group->line) {
         (void)leat__grouping_name(batch, false, out[0]);
-    while (*got < n && !status && at[*got].epoch == from.epoch &&
-           at[*got].index / unbatch->rows.per_batch == from.index) {
+        return leat_error(LEAT_EDATA, "%s", group->line);
+    }
+    while (*got < n && !status &&
+           is_same(batch_of(unbatch, at[*got]), group->kept)) {
         status = leat__batch_rows_give(&unbatch->rows, batch,
                                        at[*got].index % unbatch->rows.per_batch,
                                        out[*got]);
@@ -262,13 +300,17 @@ static int unbatch_read_at(leat_reader *reader, const leat_position at[],
                            leat_sample *const out[], int n, int *got)
 {
     unbatch_reader *unbatch = (unbatch_reader *)reader;
+    const leat_position from = batch_of(unbatch, at[0]);
     leat__group *group;
-    int status = leat__group_pool_take(&unbatch->pool, &group);
+    int status = leat__decorator_check_running(&unbatch->decorator);
+    if (!status)
+        status = leat__group_pool_take_kept(&unbatch->pool, from, &group);
     if (status)
         return status;
-    status = leat__group_clear(&unbatch->pool, group, 0, 1);
+    if (!is_same(group->kept, from))
+        status = read_batch(unbatch, from, group);
     if (!status)
-        status = read_rows(unbatch, at, out, n, group->sample[0], got);
+        status = give_rows(unbatch, group, at, out, n, got);
     leat__group_pool_give_back(&unbatch->pool, group);
     return status;
 }
@@ -278,11 +320,8 @@ static void unbatch_advise(leat_reader *reader, const leat_position at[], int n)
     const unbatch_reader *unbatch = (const unbatch_reader *)reader;
     leat_position from[AT_ONCE];
     for (int i = 0, used = 0; i < n; i++) {
-        leat_position one = {at[i].epoch,
-                             at[i].index / unbatch->rows.per_batch};
-        bool is_new = used == 0 || from[used - 1].epoch != one.epoch ||
-                      from[used - 1].index != one.index;
-        if (is_new)
+        leat_position one = batch_of(unbatch, at[i]);
+        if (used == 0 || !is_same(from[used - 1], one))
             from[used++] = one;
         if (used < AT_ONCE && i + 1 < n)
             continue;

@@ -62,7 +62,7 @@ static int rows_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 
 static int fill(rows_reader *self, int64_t i, leat_sample *sample)
 {
-    const rows_source *source = self->source;
+    rows_source *source = self->source;
     const int64_t length = rows_source_length(i), three = 3;
     const int64_t cell[] = {2, i == source->wide ? 4 : 3};
     int n = sample->nfields;
@@ -70,6 +70,7 @@ static int fill(rows_reader *self, int64_t i, leat_sample *sample)
     sample->from.record = i;
     if (atomic_load(&self->cancelled))
         return leat_error(LEAT_ECANCELLED, "rows: cancelled");
+    atomic_fetch_add(&source->made, 1);
     if (i == source->bad)
         return leat_error(LEAT_EDATA, "rows: record %d is bad", (int)i);
     leat_sample_set(sample, n, LEAT_INT32, 1, &length, tokens[i]);

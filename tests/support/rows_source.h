@@ -4,18 +4,21 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdatomic.h>
+
 /*
  * Sample i has `tokens`, int32, of rows_source_length(i) elements, the k-th of
  * which is 100 i + k; `cell`, uint8 of 2 x 3, all i; and `label`, int64, i.
  */
 typedef struct rows_source {
     int count;
-    int bad;        /* this record is LEAT_EDATA; -1: none */
-    int wide;       /* this one's cell is 2 x 4; -1: none */
-    int is_stream;  /* no index finds a sample */
-    int is_stable;  /* its samples point into memory that stays */
-    int has_groups; /* `groups` divides the tokens in two: 0, half, all */
-    int counts;     /* a stream that knows its count */
+    int bad;         /* this record is LEAT_EDATA; -1: none */
+    int wide;        /* this one's cell is 2 x 4; -1: none */
+    int is_stream;   /* no index finds a sample */
+    int is_stable;   /* its samples point into memory that stays */
+    int has_groups;  /* `groups` divides the tokens in two: 0, half, all */
+    int counts;      /* a stream that knows its count */
+    atomic_int made; /* samples, bad ones included */
 } rows_source;
 
 #define ROWS_SOURCE_INIT                                                       \

@@ -87,6 +87,35 @@ START_TEST(a_sample_that_is_bound_again_leaves_the_first)
 }
 END_TEST
 
+/* A new group, which then keeps the sample at `index`. */
+static leat__group *keep(int64_t index)
+{
+    const leat_position at = {0, index};
+    leat__group *kept;
+    ck_assert_int_eq(leat__group_pool_take_kept(&pool, at, &kept), LEAT_OK);
+    ck_assert_int_eq(kept->kept.index, -1);
+    kept->kept = at;
+    return kept;
+}
+
+START_TEST(what_is_kept_is_found_and_the_oldest_makes_way)
+{
+    const leat_position at = {0, 1}, next_epoch = {1, 2};
+    leat__group *one = keep(1), *two = keep(2), *taken;
+    leat__group_pool_give_back(&pool, one);
+    leat__group_pool_give_back(&pool, two);
+    ck_assert_int_eq(leat__group_pool_take_kept(&pool, at, &taken), LEAT_OK);
+    ck_assert_ptr_eq(taken, one);
+    ck_assert_int_eq(taken->kept.index, 1);
+    leat__group_pool_give_back(&pool, taken);
+    ck_assert_int_eq(leat__group_pool_take_kept(&pool, next_epoch, &taken),
+                     LEAT_OK);
+    ck_assert_ptr_eq(taken, two);
+    ck_assert_int_eq(taken->kept.index, -1);
+    leat__group_pool_give_back(&pool, taken);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("group_pool");
@@ -96,5 +125,6 @@ int main(void)
     tcase_add_test(tcase, many_that_are_bound_are_in_short_lists);
     tcase_add_test(tcase, each_sample_has_its_own_once);
     tcase_add_test(tcase, a_sample_that_is_bound_again_leaves_the_first);
+    tcase_add_test(tcase, what_is_kept_is_found_and_the_oldest_makes_way);
     return suite_run(suite);
 }

@@ -385,6 +385,96 @@ START_TEST(every_failed_allocation_is_an_error)
 }
 END_TEST
 
+/* Reads the row at `index` alone. */
+static int read_row(int64_t index)
+{
+    leat_sample *const out = &sample;
+    const leat_position at = {0, index};
+    int got;
+    return leat_reader_read_at(reader, &at, &out, 1, &got);
+}
+
+START_TEST(a_batch_is_made_once_for_rows_in_order)
+{
+    source.count = 9;
+    reader = open_chain("batch:3,ragged=tokens | unbatch");
+    for (int i = 0; i < 9; i++) {
+        ck_assert_int_eq(read_row(i), LEAT_OK);
+        ck_assert_int_eq(*(const int64_t *)sample.field[2].data, i);
+    }
+    ck_assert_int_eq(source.made, 9);
+    ck_assert_int_gt(reader->ops->memory(reader), 3 * 2 * 3);
+    ck_assert_int_eq(read_row(0), LEAT_OK);
+    ck_assert_int_eq(*(const int64_t *)sample.field[2].data, 0);
+    ck_assert_int_eq(source.made, 12);
+}
+END_TEST
+
+START_TEST(a_bad_batch_is_made_once_for_rows_in_order)
+{
+    source.count = 9;
+    source.bad = 5;
+    reader = open_chain("batch:3,ragged=tokens | unbatch");
+    for (int i = 0; i < 9; i++) {
+        int status = read_row(i);
+        ck_assert_int_eq(status, i / 3 == 1 ? LEAT_EDATA : LEAT_OK);
+        ck_assert_int_eq(sample.from.record, i / 3 == 1 ? 5 : i / 3 * 3);
+        if (status)
+            ck_assert_msg(strstr(leat_last_error(), "record 5 is bad") != NULL,
+                          "%s", leat_last_error());
+    }
+    ck_assert_int_eq(source.made, 9);
+}
+END_TEST
+
+START_TEST(without_memory_a_bad_batch_is_no_good_one)
+{
+    source.count = 9;
+    source.bad = 5;
+    int64_t n = 0;
+    for (int status = LEAT_ENOMEM; status == LEAT_ENOMEM; n++) {
+        leat_sample_finish(&sample);
+        reader = open_chain("batch:3,ragged=tokens | unbatch");
+        leat__alloc_fail_at(n);
+        status = read_row(4);
+        leat__alloc_fail_at(-1);
+        ck_assert_int_eq(read_row(4), LEAT_EDATA);
+        ck_assert_int_eq(read_row(0), LEAT_OK);
+        leat_reader_close(reader);
+        reader = NULL;
+        ck_assert(status == LEAT_ENOMEM || status == LEAT_EDATA);
+    }
+    ck_assert_int_gt(n, 3);
+}
+END_TEST
+
+START_TEST(a_kept_batch_is_of_its_epoch)
+{
+    leat_sample *const out = &sample;
+    const leat_position first = {0, 1}, second = {1, 1};
+    int got;
+    reader = open_chain("shuffle:seed=3 | batch:5,ragged=tokens | unbatch");
+    model = open_chain("shuffle:seed=3");
+    for (int i = 0; i < 4; i++) {
+        const leat_position *at = i % 2 ? &second : &first;
+        leat_sample *const expected = &other;
+        ck_assert_int_eq(leat_reader_read_at(reader, at, &out, 1, &got), 0);
+        ck_assert_int_eq(leat_reader_read_at(model, at, &expected, 1, &got), 0);
+        compare("label");
+    }
+}
+END_TEST
+
+START_TEST(a_cancelled_reader_gives_no_row_of_a_batch_that_is_kept)
+{
+    source.count = 8;
+    reader = open_chain("batch:4,ragged=tokens | unbatch");
+    ck_assert_int_eq(read_row(0), LEAT_OK);
+    leat_reader_cancel(reader);
+    ck_assert_int_eq(read_row(1), LEAT_ECANCELLED);
+}
+END_TEST
+
 START_TEST(a_cancelled_reader_gives_no_row)
 {
     reader = open_chain("batch:4,ragged=tokens | unbatch");
@@ -422,6 +512,12 @@ int main(void)
     tcase_add_test(tcase, a_mark_of_other_data_is_refused);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 2);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 2);
+    tcase_add_test(tcase, a_batch_is_made_once_for_rows_in_order);
+    tcase_add_test(tcase, a_bad_batch_is_made_once_for_rows_in_order);
+    tcase_add_test(tcase, without_memory_a_bad_batch_is_no_good_one);
+    tcase_add_test(tcase, a_kept_batch_is_of_its_epoch);
+    tcase_add_test(tcase,
+                   a_cancelled_reader_gives_no_row_of_a_batch_that_is_kept);
     tcase_add_test(tcase, a_cancelled_reader_gives_no_row);
     tcase_add_test(tcase, code_makes_what_text_makes);
     return suite_run(suite);

@@ -173,6 +173,12 @@ START_TEST(a_seek_that_the_second_input_refuses_is_sticky)
     memcpy(&number[1], sample.field[1].data, sizeof(number[1]));
     ck_assert_int_eq(number[0], 3);
     ck_assert_int_eq(number[1], 3);
+    /* The first one refuses this: none has moved. */
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 25}, NULL),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    memcpy(&number[0], sample.field[0].data, sizeof(number[0]));
+    ck_assert_int_eq(number[0], 4);
     leat_sample_finish(&sample);
     leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
