@@ -21,7 +21,8 @@ extern "C" {
  * progressive one. It counts the pixels, twice if EXIF rotates them, and the
  * codec's working memory: a JPEG of several scans has three to six coefficients
  * of two bytes for each colour pixel. A larger image is refused, as LEAT_EDATA,
- * by its header, before memory is allocated.
+ * by its header, before memory is allocated. The sample that is made of the
+ * pixels takes as many bytes again.
  */
 #define LEAT_IMAGE_BYTES_DEFAULT ((size_t)256 << 20)
 
