@@ -1,6 +1,7 @@
 #include "support/scripted_source.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -67,10 +68,12 @@ static int source_reset(void *pass)
 {
     scripted_source *self = pass;
     pthread_mutex_lock(&self->lock);
+    bool is_bad = self->resets < self->bad_resets;
     self->next = 0;
     self->resets++;
     pthread_mutex_unlock(&self->lock);
-    return LEAT_OK;
+    return is_bad ? leat_error(LEAT_EIO, "source: cannot begin again")
+                  : LEAT_OK;
 }
 
 static void source_cancel(void *pass)

@@ -15,6 +15,7 @@ typedef struct scripted_source {
     int64_t blocks;  /* this one never comes; -1: none */
     int64_t larger;  /* this one has two elements; -1: none */
     int single_pass; /* no reset */
+    int bad_resets;  /* so many fail at first */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

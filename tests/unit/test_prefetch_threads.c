@@ -48,6 +48,13 @@ static int count_threads(void)
     return n;
 }
 
+/* A thread that was joined is listed until the kernel has done with it. */
+static void await_threads(int n)
+{
+    while (count_threads() != n)
+        usleep(1000);
+}
+
 START_TEST(the_first_next_starts_the_threads)
 {
     scripted_source source = SCRIPTED_SOURCE_INIT;
@@ -64,7 +71,7 @@ START_TEST(the_first_next_starts_the_threads)
     ck_assert_int_eq(n, 2);
     prefetch_expect_rest(reader, &sample, 3, COUNT);
     leat_reader_close(reader);
-    ck_assert_int_eq(count_threads(), before);
+    await_threads(before);
 }
 END_TEST
 
@@ -215,6 +222,26 @@ START_TEST(a_mark_beyond_the_end_leads_to_an_end_that_a_seek_leaves)
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
     leat_reader_close(reader);
     leat_token_finish(&mark);
+}
+END_TEST
+
+/* The threads begin the next epoch ahead; in vain, and so does a seek. */
+START_TEST(a_seek_is_tried_again_where_the_next_epoch_could_not_begin)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    source.bad_resets = 2;
+    leat_reader *reader = prefetch_open_source(&source, 4, 2);
+    prefetch_expect_rest(reader, &sample, 0, COUNT);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(prefetch_seek(reader, 1, 0), LEAT_EIO);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "cannot begin again"));
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    }
+    ck_assert_int_eq(prefetch_seek(reader, 1, 0), LEAT_OK);
+    prefetch_expect_rest(reader, &sample, 0, COUNT);
+    ck_assert_int_eq(prefetch_seek(reader, 2, 0), LEAT_OK);
+    prefetch_expect_rest(reader, &sample, 0, COUNT);
+    leat_reader_close(reader);
 }
 END_TEST
 
@@ -545,6 +572,8 @@ int main(void)
     tcase_add_test(tcase, a_mark_that_could_not_be_made_is_an_error);
     tcase_add_test(tcase,
                    a_mark_beyond_the_end_leads_to_an_end_that_a_seek_leaves);
+    tcase_add_test(tcase,
+                   a_seek_is_tried_again_where_the_next_epoch_could_not_begin);
     tcase_add_test(tcase,
                    nothing_is_done_to_samples_after_an_error_of_the_reader);
     tcase_add_test(tcase, threads_work_at_the_same_time);

@@ -6,6 +6,8 @@
 #include "data/sample.h"
 #include "decorators/prefetch/prefetch_reader.h"
 
+#define OF_NO_EPOCH INT64_MAX
+
 static bool is_idle(const leat__prefetch *prefetch)
 {
     return prefetch->busy == 0;
@@ -227,7 +229,7 @@ static void get_stuck(leat__prefetch *prefetch, int status)
     leat__prefetch_slot *slot = leat__prefetch_buffer_take(&prefetch->buffer);
     slot->status = status;
     slot->is_ready = true;
-    slot->epoch = INT64_MAX; /* LEAT_END, too, is that of no epoch */
+    slot->epoch = OF_NO_EPOCH; /* LEAT_END, too */
     leat__error_save(slot->line);
     leat__prefetch_buffer_push(&prefetch->buffer, slot);
     prefetch->is_stuck = true;
@@ -258,9 +260,13 @@ static int go_on(leat__prefetch *prefetch)
 {
     pthread_mutex_lock(&prefetch->lock);
     int status = leat__prefetch_wait(prefetch, has_begun_epoch);
-    if (!status &&
-        prefetch->next.epoch <= prefetch->given[prefetch->given_at]->epoch)
+    leat__prefetch_slot *end = prefetch->given[prefetch->given_at];
+    if (!status && prefetch->next.epoch <= end->epoch) {
         status = leat_error(prefetch->seek_status, "%s", prefetch->seek_line);
+        /* Another seek asks the upstream reader again. */
+        if (status != LEAT_EUNSUPPORTED)
+            end->epoch = OF_NO_EPOCH;
+    }
     pthread_mutex_unlock(&prefetch->lock);
     if (!status)
         spend(prefetch);
