@@ -39,6 +39,7 @@ LEAT_API void leat_workspace_unref(leat_workspace *workspace);
  * No reader sees an epoch without a sample: a caller that comes too late for
  * one has those of the next. One that begins the next epoch ends the current
  * one for all; a prefetch after the share begins it ahead, and takes of it.
+ * After an error of the reader any caller's seek begins a pass.
  *
  * Which caller gets which sample depends on when they ask: several ranks are
  * refused, and so is leat_data_layer_save. So are readers with an allocator of

@@ -9,7 +9,8 @@
  *
  * A caller is in a pass of the shared reader once it has a sample of it. It has
  * LEAT_END when that one ends, or another caller has begun the next, until it
- * seeks to an epoch's beginning, and goes on with the pass that there is then.
+ * seeks to an epoch's beginning, and goes on with the pass that there is then;
+ * or begins one, where the reader has failed.
  *
  * In a forked child the lock may be held for ever, and `caller` stay: there
  * calls return LEAT_ESTATE, and cancel does nothing.
@@ -85,14 +86,17 @@ static void end_call(share_reader *share)
     pthread_cond_broadcast(&shared->idle);
 }
 
-/* Begins the next pass for all. LEAT_EUNSUPPORTED: there is none. */
+/* Begins the next pass for all, or this one again where it has not begun.
+ * LEAT_EUNSUPPORTED: there is none. */
 static int begin_pass(leat__shared_reader *shared)
 {
-    int status = leat_reader_seek(shared->reader,
-                                  (leat_position){shared->pass + 1, 0}, NULL);
+    const leat_position to = {shared->pass + (shared->given > 0), 0};
+    int status = leat_reader_seek(shared->reader, to, NULL);
+    shared->has_failed |= status && status != LEAT_EUNSUPPORTED;
     if (status)
         return status;
-    shared->pass++;
+    shared->has_failed = false;
+    shared->pass = to.epoch;
     shared->given = 0;
     shared->has_ended = false;
     return LEAT_OK;
@@ -135,6 +139,7 @@ static int pull(share_reader *share, leat_sample *const out[], int n, int *got)
             return status;
         status = leat_reader_pull(shared->reader, out, n, got);
         shared->has_ended = status == LEAT_END;
+        shared->has_failed = status < 0 && status != LEAT_EDATA;
     } while (status == LEAT_END && share->given == 0);
     int taken = *got + (status == LEAT_EDATA);
     shared->given += taken;
@@ -200,7 +205,7 @@ static int share_seek(leat_reader *reader, leat_position position,
     int status = begin_call(share);
     if (status)
         return status;
-    if (share->given > 0 && share->pass == shared->pass)
+    if ((share->given > 0 && share->pass == shared->pass) || shared->has_failed)
         status = begin_pass(shared);
     if (!status)
         share->given = 0;

@@ -22,10 +22,11 @@ typedef struct leat__shared_reader {
     pthread_cond_t idle;
 
     /* Of that caller. */
-    int64_t pass;   /* counted from 0: an epoch, or what was read of it before
-                       a caller began the next */
-    int64_t given;  /* samples of this pass */
-    bool has_ended; /* the pass */
+    int64_t pass;    /* counted from 0: an epoch, or what was read of it before
+                        a caller began the next */
+    int64_t given;   /* samples of this pass */
+    bool has_ended;  /* the pass */
+    bool has_failed; /* the reader, until it is sought */
 
     /* The workspace's: guarded by its lock. */
     struct leat__shared_reader *next;

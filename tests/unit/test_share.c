@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "pipeline/opening.h"
 #include "support/sanitizer.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -210,6 +211,70 @@ START_TEST(an_empty_reader_ends)
                      LEAT_OK);
     ck_assert_int_eq(next_record(reader), STATUS(LEAT_END));
     leat_reader_close(reader);
+}
+END_TEST
+
+static int seek(leat_reader *reader, int64_t epoch)
+{
+    return leat_reader_seek(reader, (leat_position){epoch, 0}, NULL);
+}
+
+/* Whoever meets it, in the midst of a pass or before its first sample. */
+START_TEST(a_seek_after_an_error_goes_on)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    source.count = 4;
+    leat_pipeline *upstream = scripted_source_pipeline(&source), *pipeline;
+    ck_assert_int_eq(leat_pipeline_share(&pipeline, upstream, NULL, NULL),
+                     LEAT_OK);
+    leat_reader *a = open_pipeline(pipeline), *b = open_pipeline(pipeline);
+    for (int64_t i = 0; i < 4; i++)
+        ck_assert_int_eq(next_record(a), i);
+    ck_assert_int_eq(next_record(a), STATUS(LEAT_END));
+    source.broken = 0;
+    ck_assert_int_eq(seek(a, 1), LEAT_OK);
+    ck_assert_int_eq(next_record(a), STATUS(LEAT_EIO));
+    ck_assert_int_eq(next_record(b), STATUS(LEAT_EIO));
+    ck_assert_int_eq(seek(b, 0), LEAT_OK);
+    ck_assert_int_eq(next_record(b), STATUS(LEAT_EIO));
+    source.broken = 2;
+    ck_assert_int_eq(seek(a, 1), LEAT_OK);
+    ck_assert_int_eq(next_record(a), 0);
+    ck_assert_int_eq(next_record(a), 1);
+    ck_assert_int_eq(next_record(a), STATUS(LEAT_EIO));
+    source.broken = -1;
+    ck_assert_int_eq(seek(b, 0), LEAT_OK);
+    ck_assert_int_eq(next_record(b), 0);
+    ck_assert_int_eq(seek(a, 2), LEAT_OK);
+    ck_assert_int_eq(next_record(a), 1);
+    leat_reader_close(a);
+    leat_reader_close(b);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(upstream);
+}
+END_TEST
+
+/* Of the seek that begins the next pass; `b` has no sample of this one. */
+START_TEST(a_pass_that_could_not_begin_is_begun_by_the_next_seek)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    source.count = 2;
+    source.bad_resets = 1;
+    leat_pipeline *upstream = scripted_source_pipeline(&source), *pipeline;
+    ck_assert_int_eq(leat_pipeline_share(&pipeline, upstream, NULL, NULL),
+                     LEAT_OK);
+    leat_reader *a = open_pipeline(pipeline), *b = open_pipeline(pipeline);
+    ck_assert_int_eq(next_record(a), 0);
+    ck_assert_int_eq(seek(a, 1), LEAT_EIO);
+    ck_assert_int_eq(next_record(b), STATUS(LEAT_EIO));
+    ck_assert_int_eq(seek(b, 0), LEAT_OK);
+    ck_assert_int_eq(next_record(b), 0);
+    ck_assert_int_eq(seek(a, 1), LEAT_OK);
+    ck_assert_int_eq(next_record(a), 1);
+    leat_reader_close(a);
+    leat_reader_close(b);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(upstream);
 }
 END_TEST
 
@@ -832,6 +897,9 @@ int main(void)
     tcase_add_test(tcase, a_workspace_has_names_of_its_own);
     tcase_add_test(tcase, a_pass_ends_for_all_and_the_next_begins_once);
     tcase_add_test(tcase, an_empty_reader_ends);
+    tcase_add_test(tcase, a_seek_after_an_error_goes_on);
+    tcase_add_test(tcase,
+                   a_pass_that_could_not_begin_is_begun_by_the_next_seek);
     tcase_add_test(tcase, threads_get_each_sample_once);
     tcase_add_test(tcase, deferred_samples_are_completed_by_whoever_got_them);
     tcase_add_test(tcase, a_callback_is_opened_and_closed_once);
