@@ -115,12 +115,10 @@ static int go_to_pass(repeat_reader *repeat, int64_t epoch, int64_t pass,
                       int64_t taken, leat_token *mark)
 {
     /* After the last pass the upstream reader stands at its end. */
-    int64_t last = repeat->times > 0 ? repeat->times - 1 : 0;
-    const leat_position from = {
-        epoch_of(repeat, epoch, pass < last ? pass : last), taken};
-    int status = pass < repeat->times || mark
-                     ? leat_reader_seek(upstream_of(repeat), from, mark)
-                     : LEAT_OK;
+    bool is_over = pass > 0 && pass == repeat->times;
+    const leat_position from = {epoch_of(repeat, epoch, pass - is_over),
+                                is_over && !mark ? repeat->length : taken};
+    int status = leat_reader_seek(upstream_of(repeat), from, mark);
     if (status)
         return status;
     repeat->map.next.epoch = epoch;

@@ -162,6 +162,30 @@ START_TEST(no_mark_leads_out_of_it)
 }
 END_TEST
 
+START_TEST(the_end_that_is_sought_has_the_mark_of_the_end_that_is_read)
+{
+    static order_epoch epoch;
+    leat_reader *reader[2];
+    leat_token mark[2];
+    for (int i = 0; i < 2; i++) {
+        reader[i] = order_open("plain:counted,9 | repeat:2");
+        leat_token_init(&mark[i]);
+    }
+    order_read(reader[0], ORDER_MAX, &epoch);
+    ck_assert_int_eq(epoch.n, 18);
+    ck_assert_int_eq(leat_reader_seek(reader[1], (leat_position){0, 18}, NULL),
+                     LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_reader_mark(reader[i], &mark[i]), LEAT_OK);
+    ck_assert_uint_eq(mark[0].size, mark[1].size);
+    ck_assert_mem_eq(mark[0].bytes, mark[1].bytes, mark[0].size);
+    for (int i = 0; i < 2; i++) {
+        leat_token_finish(&mark[i]);
+        leat_reader_close(reader[i]);
+    }
+}
+END_TEST
+
 START_TEST(code_makes_what_the_text_makes)
 {
     leat_pipeline *source = order_parse("plain:random,45");
@@ -192,6 +216,8 @@ int main(void)
     tcase_add_test(all, a_single_pass_is_all_there_is);
     tcase_add_test(all, a_count_beyond_all_numbers_is_endless);
     tcase_add_test(all, no_mark_leads_out_of_it);
+    tcase_add_test(all,
+                   the_end_that_is_sought_has_the_mark_of_the_end_that_is_read);
     tcase_add_test(all, code_makes_what_the_text_makes);
     suite_add_tcase(suite, all);
     return suite_run(suite);
