@@ -81,17 +81,17 @@ static int read_group(leat_reader *upstream, const gathered *group, int *got)
 }
 
 /*
- * Reads from several readers. The first of several errors counts: what comes
- * after it is read again. Not inlined: readers of one have smaller frames.
+ * Reads from several readers. The first of several errors counts: what was read
+ * after it is lost. Not inlined: readers of one have smaller frames.
  */
-__attribute__((noinline)) static int read_groups(const leat__index_map *map,
+__attribute__((noinline)) static int read_groups(leat__index_map *map,
                                                  const mapped_positions *mapped,
                                                  leat_sample *const out[],
                                                  int n, int *got)
 {
     gathered group;
     char line[LEAT__ERROR_MAX];
-    int first = LEAT_OK;
+    int first = LEAT_OK, read = 0;
     uint64_t left = first_bits(n);
     *got = n;
     while (left) {
@@ -99,6 +99,7 @@ __attribute__((noinline)) static int read_groups(const leat__index_map *map,
         int done;
         int status =
             read_group(map->decorator.upstream[upstream], &group, &done);
+        read += done;
         if (!status)
             continue;
         first = status;
@@ -106,8 +107,12 @@ __attribute__((noinline)) static int read_groups(const leat__index_map *map,
         *got = group.place[done];
         left &= first_bits(*got);
     }
-    if (!first)
+    if (!first) {
+        leat__read_limit_raise(&map->limit, n);
         return LEAT_OK;
+    }
+    if (read > *got)
+        leat__read_limit_reset(&map->limit);
     for (int i = *got + 1; i < n; i++)
         leat_sample_clear(out[i]);
     return leat_error(first, "%s", line);
@@ -116,11 +121,12 @@ __attribute__((noinline)) static int read_groups(const leat__index_map *map,
 int leat__index_map_read_at(leat_reader *reader, const leat_position at[],
                             leat_sample *const out[], int n, int *got)
 {
-    const leat__index_map *map = map_of(reader);
+    leat__index_map *map = map_of(reader);
     mapped_positions mapped;
     n = map_some(map, at, n, &mapped);
     if (!is_of_one(&mapped, n))
-        return read_groups(map, &mapped, out, n, got);
+        return read_groups(map, &mapped, out,
+                           leat__read_limit_get(&map->limit, n), got);
     return leat_reader_pull_at(map->decorator.upstream[mapped.upstream[0]],
                                mapped.from, out, n, got);
 }

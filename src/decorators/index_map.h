@@ -6,6 +6,7 @@
 #define LEAT_DECORATORS_INDEX_MAP_H
 
 #include "decorators/decorator.h"
+#include "decorators/read_limit.h"
 
 typedef struct leat__index_map leat__index_map;
 
@@ -17,12 +18,14 @@ typedef void leat__map_positions(const leat__index_map *map,
                                  const leat_position at[], int n,
                                  leat_position from[], int upstream[]);
 
-/* The first member of such a decorator's own struct; open sets all but next. */
+/* The first member of such a decorator's own struct; open sets all up to count.
+ */
 struct leat__index_map {
     leat__decorator decorator; /* first */
     leat__map_positions *positions;
-    int64_t count;      /* of an epoch; LEAT_ENDLESS: without an end */
-    leat_position next; /* of one caller at a time */
+    int64_t count;          /* of an epoch; LEAT_ENDLESS: without an end */
+    leat_position next;     /* of one caller at a time */
+    leat__read_limit limit; /* of samples of several upstream readers */
 };
 
 /*

@@ -12,11 +12,11 @@ enum { SIZE_MOST = 1 << 20 };
 
 typedef struct counted_source {
     leat_reader reader;
-    int64_t count, first, size, bad, fails, key, waits;
+    int64_t count, first, size, bad, every, fails, key, waits;
     int is_numbered, descriptor;
     pthread_mutex_t lock; /* of waiting */
     pthread_cond_t woken;
-    int is_deferred, is_stable;
+    int is_deferred, is_stable, counts;
     const char *name;
     leat_field_spec spec;
     int64_t *numbers; /* of stable samples */
@@ -24,7 +24,7 @@ typedef struct counted_source {
     atomic_int cancelled;
 } counted_source;
 
-static atomic_int open_now, most_open;
+static atomic_int open_now, most_open, made;
 
 int counted_source_open(void)
 {
@@ -34,6 +34,11 @@ int counted_source_open(void)
 int counted_source_most_open(void)
 {
     return atomic_load(&most_open);
+}
+
+int counted_source_made(void)
+{
+    return atomic_load(&made);
 }
 
 void counted_source_reset(void)
@@ -82,12 +87,14 @@ static int fill(const counted_source *self, leat_position at,
     int status = set_key(self, at.index, sample);
     if (status)
         return status;
-    if (self->bad >= 0 && at.index % 10 == self->bad)
+    if (self->bad >= 0 && at.index % self->every == self->bad)
         return leat_error(LEAT_EDATA, "%s: record %lld is bad", self->name,
                           (long long)at.index);
     if (at.index == self->fails)
         return leat_error(LEAT_EIO, "%s: record %lld cannot be read",
                           self->name, (long long)at.index);
+    if (self->counts)
+        atomic_fetch_add(&made, 1);
     if (self->is_numbered)
         return set_name(at.index, sample);
     int64_t *numbers;
@@ -282,9 +289,11 @@ static int source_open(const leat_open *open, leat_reader **out)
     self->first = leat_args_number(args, "first");
     self->size = leat_args_number(args, "size");
     self->bad = leat_args_number(args, "bad");
+    self->every = leat_args_number(args, "every");
     self->fails = leat_args_number(args, "fails");
     self->key = leat_args_number(args, "key");
     self->waits = leat_args_number(args, "waits");
+    self->counts = (int)leat_args_number(args, "counts");
     self->is_stable = (int)leat_args_number(args, "stable");
     /* Its own: after it is closed, the name is not to be used. */
     self->name = strdup(leat_args_get(args, "name"));
@@ -347,10 +356,16 @@ static const leat_argument source_arguments[] = {
      .words = "index|stream|deferred"},
     NUMBER("stable", "0"),
     NUMBER("bad", "-1"),
+    {.name = "every",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "10",
+     .min = 1,
+     .max = INT64_MAX},
     NUMBER("fails", "-1"),
     NUMBER("key", "-1"),
     NUMBER("waits", "-1"),
     NUMBER("holds", "0"),
+    NUMBER("counts", "0"),
     {.name = "name", .initial = "counted"},
     {0},
 };

@@ -16,10 +16,12 @@
  *     form=index   or stream, or deferred (a stream whose samples are too)
  *     stable=0     1: of memory that lives as long as the reader; no epoch
  *     bad=-1       every tenth sample from that on is bad
+ *     every=10     instead of every tenth
  *     fails=-1     this sample is LEAT_EIO
  *     key=-1       the keys are numbers from that on; below 0: no keys
  *     name=counted the source in the provenance
  *     holds=0      1: a descriptor is open as long as the reader is
+ *     counts=0     1: counted_source_made counts its samples
  *     waits=-1     next waits at this sample until it is cancelled
  *
  * And `numbered:COUNT`, whose samples are the names of numbers from 0 on, with
@@ -31,6 +33,9 @@ void counted_source_register(void);
 int counted_source_open(void);
 int counted_source_most_open(void);
 void counted_source_reset(void);
+
+/* Good samples so far of the readers that count them, in any order or again. */
+int counted_source_made(void);
 
 /* The number and the epoch of field `i` of a sample. */
 int64_t counted_source_number(const leat_sample *sample, int i);

@@ -354,6 +354,29 @@ void sequence_settles(const char *text)
     leat_reader_close(reader);
 }
 
+int sequence_cost(const char *text, int *calls)
+{
+    leat_position at[CALL_MOST];
+    buffers *all = buffers_create();
+    leat_reader *reader = counted_source_reader(text);
+    int64_t count;
+    int made = counted_source_made();
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
+    *calls = 0;
+    for (int64_t done = 0; done < count; ++*calls) {
+        int got, n = 0;
+        for (; n < CALL_MOST && done + n < count; n++)
+            at[n] = (leat_position){0, done + n};
+        int status = leat_reader_read_at(reader, at, all->at, n, &got);
+        ck_assert_msg(status == LEAT_OK || status == LEAT_EDATA, "%s: %s", text,
+                      leat_last_error());
+        done += got + (status == LEAT_EDATA);
+    }
+    leat_reader_close(reader);
+    buffers_destroy(all);
+    return counted_source_made() - made;
+}
+
 void sequence_same_pipeline(const char *text, leat_pipeline *other)
 {
     leat_pipeline *pipeline = counted_source_parse(text);

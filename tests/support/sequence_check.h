@@ -52,6 +52,12 @@ void sequence_survives_any(const char *text);
 /* Nothing is allocated after the first epochs. */
 void sequence_settles(const char *text);
 
+/*
+ * Reads an epoch by random access, bad samples included. Returns how many a
+ * counting source made for it (counts=1); *calls is that of read_at.
+ */
+int sequence_cost(const char *text, int *calls);
+
 /* The text's pipeline and another one are the same, as tokens have it. */
 void sequence_same_pipeline(const char *text, leat_pipeline *other);
 

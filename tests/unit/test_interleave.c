@@ -475,6 +475,31 @@ START_TEST(endless_and_many_inputs)
 }
 END_TEST
 
+/* 1000 samples of each input, bad ones in the second. */
+START_TEST(samples_beside_bad_ones_are_seldom_made_again)
+{
+    int calls, more;
+    ck_assert_int_le(
+        sequence_cost("(counted:1000,counts=1) (counted:1000,bad=1,"
+                      "every=2) | interleave",
+                      &calls),
+        2000);
+    ck_assert_int_le(sequence_cost("(counted:1000,counts=1) (counted:1000,"
+                                   "bad=3) | interleave",
+                                   &calls),
+                     2000);
+    ck_assert_int_eq(sequence_cost("(counted:1000,counts=1) (counted:1000) | "
+                                   "interleave",
+                                   &calls),
+                     1000);
+    ck_assert_int_le(sequence_cost("(counted:1000,counts=1) (counted:1000,"
+                                   "bad=64,every=2000) | interleave",
+                                   &more),
+                     1032);
+    ck_assert_int_le(more, calls + 8);
+}
+END_TEST
+
 START_TEST(code_and_text_make_the_same_pipeline)
 {
     leat_pipeline *input[2], *made;
@@ -528,6 +553,7 @@ int main(void)
     tcase_add_loop_test(tcase, lines_of_a_pipe_are_not_kept_waiting_for_others,
                         0, 5);
     tcase_add_test(tcase, endless_and_many_inputs);
+    tcase_add_test(tcase, samples_beside_bad_ones_are_seldom_made_again);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -391,6 +391,36 @@ START_TEST(an_endless_order_has_no_last_block)
 }
 END_TEST
 
+/* 1000 samples of each input, bad ones in the second. */
+START_TEST(samples_beside_bad_ones_are_seldom_made_again)
+{
+    int calls, more;
+    ck_assert_int_le(
+        sequence_cost("(counted:1000,counts=1) (counted:1000,bad=1,"
+                      "every=2) | mix:even=1",
+                      &calls),
+        2000);
+    ck_assert_int_le(sequence_cost("(counted:1000,counts=1) (counted:1000,"
+                                   "bad=3) | mix:even=1",
+                                   &calls),
+                     2000);
+    ck_assert_int_le(
+        sequence_cost("(counted:1000,counts=1) (counted:1000,bad=1,"
+                      "every=2) | mix:seed=5",
+                      &calls),
+        2000);
+    ck_assert_int_eq(sequence_cost("(counted:1000,counts=1) (counted:1000) | "
+                                   "mix:even=1",
+                                   &calls),
+                     1000);
+    ck_assert_int_le(sequence_cost("(counted:1000,counts=1) (counted:1000,"
+                                   "bad=64,every=2000) | mix:even=1",
+                                   &more),
+                     1032);
+    ck_assert_int_le(more, calls + 8);
+}
+END_TEST
+
 START_TEST(code_and_text_make_the_same_pipeline)
 {
     leat_pipeline *input[2], *mix;
@@ -439,6 +469,7 @@ int main(void)
     tcase_add_test(tcase, shapes_that_differ_vary);
     tcase_add_test(tcase, endless_and_huge_inputs_are_counted);
     tcase_add_test(tcase, an_endless_order_has_no_last_block);
+    tcase_add_test(tcase, samples_beside_bad_ones_are_seldom_made_again);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -539,6 +539,42 @@ START_TEST(a_cancelled_reader_returns_no_rows_that_it_holds)
 }
 END_TEST
 
+/* Of 1000 rows, bad ones in the last input. */
+START_TEST(rows_beside_bad_ones_are_seldom_made_again)
+{
+    int calls;
+    ck_assert_int_le(sequence_cost("(counted:1000,field=a,counts=1) "
+                                   "(counted:1000,field=b,bad=1,every=2) | zip",
+                                   &calls),
+                     2000);
+    ck_assert_int_le(sequence_cost("(counted:1000,field=a,counts=1) "
+                                   "(counted:1000,field=b) (counted:1000,"
+                                   "field=c,bad=3,size=300) | zip",
+                                   &calls),
+                     2000);
+    /* What is made first is made once. */
+    ck_assert_int_eq(sequence_cost("(counted:1000,field=b,bad=3) (counted:1000,"
+                                   "field=a,counts=1) | zip",
+                                   &calls),
+                     900);
+    ck_assert_int_le(calls, 200);
+}
+END_TEST
+
+START_TEST(after_a_bad_row_as_many_are_soon_read_in_a_call)
+{
+    const char *text = "(counted:1000,field=a,counts=1) (counted:1000,field=b,"
+                       "bad=%d,every=2000) | zip";
+    char sound[200], damaged[200];
+    int calls, more;
+    snprintf(sound, sizeof(sound), text, -1);
+    snprintf(damaged, sizeof(damaged), text, 64);
+    ck_assert_int_eq(sequence_cost(sound, &calls), 1000);
+    ck_assert_int_le(sequence_cost(damaged, &more), 1032);
+    ck_assert_int_le(more, calls + 8);
+}
+END_TEST
+
 START_TEST(code_and_text_make_the_same_pipeline)
 {
     leat_pipeline *input[2], *zip;
@@ -781,6 +817,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_skip_ends_as_reading_does, 0, 8);
     tcase_add_test(tcase, stable_samples_are_not_copied);
     tcase_add_test(tcase, a_cancelled_reader_returns_no_rows_that_it_holds);
+    tcase_add_test(tcase, rows_beside_bad_ones_are_seldom_made_again);
+    tcase_add_test(tcase, after_a_bad_row_as_many_are_soon_read_in_a_call);
     tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
     tcase_add_test(tcase, a_layers_policy_is_for_the_whole_row);
     suite_add_tcase(suite, tcase);

@@ -177,13 +177,15 @@ static int add_input(leat__zip *zip, int i, const leat_position at[],
     return status;
 }
 
-/* An input reads no further than those before it have good rows. */
+/* An input reads no further than those before it have good rows, whose rows
+ * after a bad one are lost. */
 static int zip_read_at(leat_reader *reader, const leat_position at[],
                        leat_sample *const out[], int n, int *got)
 {
     leat__zip *zip = (leat__zip *)reader;
     char line[LEAT__ERROR_MAX];
-    int asked = n < LEAT__ZIP_ROWS ? n : LEAT__ZIP_ROWS, rows;
+    int most = n < LEAT__ZIP_ROWS ? n : LEAT__ZIP_ROWS, rows;
+    int asked = leat__read_limit_get(&zip->map.limit, most);
     int status =
         read_input(zip->map.decorator.upstream[0], at, out, asked, &rows);
     if (status)
@@ -197,7 +199,10 @@ static int zip_read_at(leat_reader *reader, const leat_position at[],
             continue;
         status = failed;
         leat__error_save(line);
+        leat__read_limit_reset(&zip->map.limit);
     }
+    if (!status)
+        leat__read_limit_raise(&zip->map.limit, rows);
     *got = rows;
     for (int i = rows + 1; i < asked && status; i++)
         leat_sample_clear(out[i]); /* of some inputs */
