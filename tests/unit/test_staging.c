@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,10 +58,37 @@ int renameat(int from, const char *old, int to, const char *target)
     return (int)syscall(SYS_renameat2, from, old, to, target, 0);
 }
 
+/* How often a reader of what is staged makes its lock file right before a file
+   is made there, or the directory is removed. */
+static int readers;
+
+static void let_read(int at, int is_now)
+{
+    if (!is_now || readers <= 0)
+        return;
+    readers--;
+    int fd = (int)syscall(SYS_openat, at, "database/lock.mdb",
+                          O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+int openat(int at, const char *name, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    let_read(at, flags & O_EXCL && !strncmp(name, "database/", 9));
+    return (int)syscall(SYS_openat, at, name, flags, mode);
+}
+
 int unlinkat(int at, const char *name, int flags)
 {
     if (giving_way && !strcmp(name, "lock.mdb"))
         giving_way();
+    let_read(at, flags & AT_REMOVEDIR && !strcmp(name, "database") &&
+                     faccessat(at, name, F_OK, 0) == 0);
     return (int)syscall(SYS_unlinkat, at, name, flags);
 }
 
@@ -84,6 +112,7 @@ static void set_up(void)
     giving_way = NULL;
     data_error = 0;
     is_plain = 0;
+    readers = 0;
     remounted = 0;
 }
 
@@ -461,6 +490,33 @@ START_TEST(openers_wait_while_a_database_is_replaced)
         ck_assert(!is_there(beside(".leat-part")));
         if (reader >= 0)
             close(reader);
+    }
+}
+END_TEST
+
+/* What is made, resumed, made anew, and made first. */
+START_TEST(readers_of_what_is_staged_keep_nothing_from_being_replaced)
+{
+    for (int i = 0; i < 4; i++) {
+        struct staging_options options = options_of(1);
+        options.restart = i == 2;
+        if (i < 3)
+            make_database(path, "old");
+        if (i == 1 || i == 2)
+            die_after(1, FILLED, "half");
+        readers = 3;
+        struct staging staging = open_staging(&options);
+        fill(&staging, "new");
+        readers = 3;
+        ck_assert_msg(staging_publish(&staging, 0) == LEAT_OK, "%s",
+                      leat_last_error());
+        readers = 3;
+        staging_close(&staging, 0);
+        ck_assert_int_eq(readers, i < 3 ? 0 : 3);
+        ck_assert(has_text(beside("/data.mdb"), "new"));
+        ck_assert(!is_there(beside(".leat-part")));
+        tear_down();
+        set_up();
     }
 }
 END_TEST
@@ -978,6 +1034,8 @@ int main(void)
                    a_complete_run_is_made_again_where_it_is_to_be_restarted);
     tcase_add_test(tcase, a_database_is_replaced_in_its_directory);
     tcase_add_test(tcase, openers_wait_while_a_database_is_replaced);
+    tcase_add_test(tcase,
+                   readers_of_what_is_staged_keep_nothing_from_being_replaced);
     tcase_add_loop_test(tcase, a_data_file_that_is_none_is_refused, 0, 2);
     tcase_add_test(tcase,
                    a_database_whose_directory_cannot_be_written_to_is_refused);

@@ -95,7 +95,8 @@ int replaced_lock_check(const char *path)
 }
 
 int replaced_lock_begin(struct replaced_lock *out, int staging,
-                        const char *staged, int target, const char *path)
+                        const char *part, const char *staged, int target,
+                        const char *path)
 {
     struct stat found;
     *out = (struct replaced_lock){
@@ -104,13 +105,13 @@ int replaced_lock_begin(struct replaced_lock *out, int staging,
     int status = out->has_old ? check_type(&found, path) : LEAT_OK;
     if (status)
         return status;
-    if (!create(out) && !place(out))
+    if (create(out))
+        return leat__error_system(errno, "%s/%s", part, staged);
+    if (!place(out))
         return LEAT_OK;
     status = leat__error_system(errno, "%s/" LOCK_FILE, path);
-    if (out->fd >= 0) {
-        close(out->fd);
-        unlinkat(staging, staged, 0);
-    }
+    close(out->fd);
+    unlinkat(staging, staged, 0);
     return status;
 }
 

@@ -29,12 +29,14 @@ struct replaced_lock {
 int replaced_lock_check(const char *path);
 
 /*
- * Puts an empty lock file into the target's directory; `path` names it, and
- * `staged` is a free name in the staging directory. Errors: LEAT_EINVAL where
- * lock.mdb is no regular file, LEAT_EIO; all is as before then.
+ * Puts an empty lock file into the target's directory; `staged` is a free name
+ * in the staging directory, and `part` and `path` name the two directories.
+ * Errors: LEAT_EINVAL where lock.mdb is no regular file, LEAT_EIO; all is as
+ * before then.
  */
 int replaced_lock_begin(struct replaced_lock *out, int staging,
-                        const char *staged, int target, const char *path);
+                        const char *part, const char *staged, int target,
+                        const char *path);
 
 /* Gives the target's lock file its place back. */
 void replaced_lock_undo(struct replaced_lock *lock);

@@ -13,16 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The name that a file gets in the target for a moment. A killed run may leave
-   it, and the next one replaces it. */
-#define TRIED "leat-tried.mdb"
-
 int staged_contents_is_foreign(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
            strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0 &&
-           strcmp(name, TRIED) != 0 && strcmp(name, STAGED_INSIDE) != 0;
+           strcmp(name, STAGED_TRIED) != 0 && strcmp(name, STAGED_INSIDE) != 0;
 }
 
 int staged_contents_find(int at, const char *name, const char *path,
@@ -118,7 +114,8 @@ static int try_move(int at, const char *staged, int to, const char *target)
     if (fd < 0)
         return refuse_move(target);
     close(fd); /* It is empty: nothing is lost if this fails. */
-    if (!renameat(at, staged, to, TRIED) && !unlinkat(to, TRIED, 0))
+    if (!renameat(at, staged, to, STAGED_TRIED) &&
+        !unlinkat(to, STAGED_TRIED, 0))
         return LEAT_OK;
     int status = refuse_move(target);
     unlinkat(at, staged, 0);

@@ -8,6 +8,11 @@
 #include <dirent.h>
 #include <stdbool.h>
 
+/* A name that no reader gives a file, as it does lock.mdb: of one that leat has
+   in the directory of a database for a moment. A killed run may leave it, and
+   the next one replaces or removes it. */
+#define STAGED_TRIED "leat-tried.mdb"
+
 enum staged_contents { STAGED_MISSING, STAGED_OWN, STAGED_FOREIGN };
 
 /* Whether an entry is none of a database's directory; a filter. */

@@ -51,10 +51,12 @@
 #define COMPLETE "complete: "
 #define STAGED_DATA "database/data.mdb"
 #define STAGED_LOCK "database/lock.mdb"
+#define STAGED_FILE "database/" STAGED_TRIED
 
 enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-    IDENTITY = 96 /* of a file, as text */
+    IDENTITY = 96, /* of a file, as text */
+    TRIES = 100    /* to remove a directory that somebody writes to */
 };
 
 /* Where the directory is gone, another leat has completed or removed it. */
@@ -75,12 +77,24 @@ static int remove_entry(const struct staging *staging, const char *name,
     return leat__error_system(errno, "%s", staging->path);
 }
 
-/* Needs no descriptor, since none may be left. */
+/* A lock file that a reader of the database left, and that of a killed run. */
+static int remove_locks(const struct staging *staging)
+{
+    int status = remove_entry(staging, STAGED_FILE, 0);
+    return status ? status : remove_entry(staging, STAGED_LOCK, 0);
+}
+
+/* Needs no descriptor, since none may be left. A reader may make its lock file
+   once more. */
 static int remove_database(const struct staging *staging)
 {
     int status = remove_entry(staging, STAGED_DATA, 0);
-    if (!status)
-        status = remove_entry(staging, STAGED_LOCK, 0);
+    for (int i = 0; !status && i < TRIES; i++) {
+        status = remove_locks(staging);
+        if (status || !unlinkat(staging->fd, "database", AT_REMOVEDIR) ||
+            (errno != ENOTEMPTY && errno != EEXIST))
+            break;
+    }
     return status ? status : remove_entry(staging, "database", AT_REMOVEDIR);
 }
 
@@ -330,8 +344,7 @@ static int take_over(struct staging *staging, const char *journal, bool restart)
     if (staging->state == STAGING_RESUMED && !restart) {
         int status = staged_access_resume(staging->fd, STAGED_DATA,
                                           staging->path, staging->data);
-        /* A reader of the database may have left its lock file. */
-        return status ? status : remove_entry(staging, STAGED_LOCK, 0);
+        return status ? status : remove_locks(staging);
     }
     staging->state = STAGING_FRESH;
     staging->owned = true;
@@ -370,7 +383,7 @@ static int begin(struct staging *staging, bool restart)
         status = take_over(staging, journal, restart);
     if (!status && staging->state != STAGING_COMPLETE && staging->replace)
         status =
-            staged_contents_try_move(staging->fd, STAGED_LOCK, staging->target);
+            staged_contents_try_move(staging->fd, STAGED_FILE, staging->target);
     free(found);
     return status;
 }
@@ -474,8 +487,8 @@ static int move_file(const struct staging *staging)
                                     staging->data);
     /* Renamed at once: killed before, it leaves the old data a new lock. */
     if (!status)
-        status = replaced_lock_begin(&lock, staging->fd, STAGED_LOCK, target,
-                                     staging->target);
+        status = replaced_lock_begin(&lock, staging->fd, staging->path,
+                                     STAGED_FILE, target, staging->target);
     if (!status && renameat(staging->fd, STAGED_DATA, target, "data.mdb")) {
         status = leat__error_system(errno, "%s", staging->target);
         replaced_lock_undo(&lock);
@@ -522,7 +535,7 @@ static int move_to_target(const struct staging *staging)
 int staging_publish(struct staging *staging, int64_t result)
 {
     char line[IDENTITY + 64], identity[IDENTITY];
-    int status = remove_entry(staging, STAGED_LOCK, 0);
+    int status = remove_locks(staging);
     if (!status)
         status = find_data(staging->fd, STAGED_DATA, staging->path, identity);
     if (!status)
