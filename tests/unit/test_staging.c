@@ -843,6 +843,87 @@ START_TEST(a_target_that_comes_at_the_last_moment_is_not_replaced)
 }
 END_TEST
 
+/* The directory `one`, in which `path` is, gives its name to `other`: that is
+   another one then, or one that a link leads to. */
+static char one[40], other[40];
+
+static void replace_directory(void)
+{
+    char was[48];
+    snprintf(was, sizeof(was), "%s.was", one);
+    ck_assert_int_eq(rename(one, was), 0);
+    ck_assert_int_eq(rename(other, one), 0);
+}
+
+static void make_directories(int is_linked)
+{
+    char real[48];
+    snprintf(one, sizeof(one), "%s/current", directory);
+    snprintf(other, sizeof(other), "%s/next", directory);
+    snprintf(path, sizeof(path), "%s/db", one);
+    snprintf(real, sizeof(real), "%s/%s", directory,
+             is_linked ? "v1" : "current");
+    ck_assert_int_eq(mkdir(real, 0777), 0);
+    if (is_linked)
+        ck_assert_int_eq(symlink("v1", one), 0);
+    snprintf(real, sizeof(real), "%s/%s", directory, is_linked ? "v2" : "next");
+    ck_assert_int_eq(mkdir(real, 0777), 0);
+    if (is_linked)
+        ck_assert_int_eq(symlink("v2", other), 0);
+}
+
+/* With one there to be replaced or not; the new one is kept or not. */
+START_TEST(a_target_whose_directory_became_another_is_not_made)
+{
+    const int replaces = _i & 1, is_linked = _i >> 1 & 1, keep = _i >> 2;
+    struct staging_options options = options_of(replaces);
+    char text[96], first[64];
+    make_directories(is_linked);
+    snprintf(first, sizeof(first), "%s/%s/db", directory,
+             is_linked ? "v1" : "current.was");
+    if (replaces)
+        make_database(path, "first");
+    struct staging staging = open_staging(&options);
+    fill(&staging, "new");
+    replace_directory();
+    if (replaces)
+        make_database(path, "second");
+    ck_assert_int_eq(mkdir(beside(".leat-part"), 0777), 0);
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_ESTATE);
+    snprintf(text, sizeof(text), "not that of %s.leat-part", first);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), text));
+    staging_close(&staging, keep);
+    ck_assert_int_eq(is_there(path), replaces);
+    ck_assert(!replaces || has_text(beside("/data.mdb"), "second"));
+    ck_assert_int_eq(rmdir(beside(".leat-part")), 0);
+    snprintf(path, sizeof(path), "%s", first);
+    ck_assert_int_eq(is_there(path), replaces);
+    ck_assert(!replaces || has_text(beside("/data.mdb"), "first"));
+    ck_assert_int_eq(is_there(beside(".leat-part")), keep);
+    staging = open_staging(&options);
+    ck_assert_int_eq(staging.state, keep ? STAGING_RESUMED : STAGING_FRESH);
+    staging_close(&staging, 0);
+}
+END_TEST
+
+/* What is made lies beside its staging directory. */
+START_TEST(a_directory_that_becomes_another_at_the_last_moment_gets_nothing)
+{
+    struct staging_options options = options_of(0);
+    make_directories(_i);
+    struct staging staging = open_staging(&options);
+    fill(&staging, "new");
+    meanwhile = replace_directory;
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+    staging_close(&staging, 0);
+    ck_assert(!is_there(path));
+    snprintf(path, sizeof(path), "%s/%s/db", directory,
+             _i ? "v1" : "current.was");
+    ck_assert(has_text(beside("/data.mdb"), "new"));
+    ck_assert(!is_there(beside(".leat-part")));
+}
+END_TEST
+
 /* What is planted in the directory of a stopped run: nothing is written through
    it, and no open waits for its other end. */
 START_TEST(links_and_pipes_in_the_directory_are_not_followed)
@@ -1053,6 +1134,11 @@ int main(void)
     tcase_add_test(tcase, a_target_that_came_meanwhile_is_not_replaced);
     tcase_add_test(tcase,
                    a_target_that_comes_at_the_last_moment_is_not_replaced);
+    tcase_add_loop_test(
+        tcase, a_target_whose_directory_became_another_is_not_made, 0, 8);
+    tcase_add_loop_test(
+        tcase, a_directory_that_becomes_another_at_the_last_moment_gets_nothing,
+        0, 2);
     tcase_add_test(tcase, links_and_pipes_in_the_directory_are_not_followed);
     tcase_add_loop_test(
         tcase, a_pipe_that_came_in_the_place_of_the_journal_is_an_error, 0, 2);

@@ -53,7 +53,8 @@ int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
 
 /*
  * Makes the database appear at its path, on disk. `result` is saved for a
- * rerun, should this run be killed before close. Errors: LEAT_EIO.
+ * rerun, should this run be killed before close. Errors: those of
+ * staging_publish.
  */
 int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result);
 

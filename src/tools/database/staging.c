@@ -55,8 +55,9 @@
 
 enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-    IDENTITY = 96, /* of a file, as text */
-    TRIES = 100    /* to remove a directory that somebody writes to */
+    BESIDE = NAME_MAX + 4, /* of a name with ../ before it */
+    IDENTITY = 96,         /* of a file, as text */
+    TRIES = 100            /* to remove a directory that somebody writes to */
 };
 
 /* Where the directory is gone, another leat has completed or removed it. */
@@ -66,6 +67,42 @@ static int directory_error(const struct staging *staging)
         return leat__error_system(errno, "%s", staging->path);
     return leat_error(LEAT_EINVAL, "%s: another leat is writing it",
                       staging->target);
+}
+
+/* A path's file, in the directory's own, as seen from there: the path may lead
+   elsewhere by now. */
+static void name_beside(char out[BESIDE], const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(out, BESIDE, "../%s", slash ? slash + 1 : path);
+}
+
+/* Whether what has a name, seen from `at`, is another file than the directory;
+   not so, and errno, where that cannot be told. */
+static bool is_other(const struct staging *staging, int at, const char *name)
+{
+    struct stat held, found;
+    return !fstatat(staging->fd, "", &held, AT_EMPTY_PATH) &&
+           !fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW) &&
+           (held.st_dev != found.st_dev || held.st_ino != found.st_ino);
+}
+
+/* Somebody may have renamed it or one above, or changed a link to one: then the
+   target's path is that of another database. */
+static int check_held(const struct staging *staging)
+{
+    char opened[32], now[PATH_MAX];
+    errno = 0;
+    if (!is_other(staging, AT_FDCWD, staging->path) && !errno)
+        return LEAT_OK;
+    if (errno && errno != ENOENT && errno != ENOTDIR)
+        return leat__error_system(errno, "%s", staging->path);
+    snprintf(opened, sizeof(opened), "/proc/thread-self/fd/%d", staging->fd);
+    ssize_t length = readlink(opened, now, sizeof(now));
+    return leat_error(LEAT_ESTATE,
+                      "%s: its directory is another one now, not that of %.*s",
+                      staging->target, length < 0 ? INT_MAX : (int)length,
+                      length < 0 ? staging->path : now);
 }
 
 /* Removes an entry of the directory, which need not be there. */
@@ -477,10 +514,10 @@ int staging_check(const struct staging_options *options)
 
 /* The lock file goes with the database that is replaced; a process that has
    these open keeps both. */
-static int move_file(const struct staging *staging)
+static int move_file(const struct staging *staging, const char *beside)
 {
     struct replaced_lock lock;
-    int target = open(staging->target, DIRECTORY);
+    int target = openat(staging->fd, beside, DIRECTORY);
     if (target < 0)
         return leat__error_system(errno, "%s", staging->target);
     int status = staged_access_keep(staging->fd, STAGED_DATA, staging->path,
@@ -501,27 +538,30 @@ static int move_file(const struct staging *staging)
 }
 
 /* Without NOREPLACE, a rename replaces an empty directory, nothing else. */
-static bool move_directory(const struct staging *staging)
+static bool move_directory(const struct staging *staging, const char *beside)
 {
-    if (!renameat2(staging->fd, "database", AT_FDCWD, staging->target,
+    if (!renameat2(staging->fd, "database", staging->fd, beside,
                    RENAME_NOREPLACE))
         return true;
     return (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) &&
-           !renameat(staging->fd, "database", AT_FDCWD, staging->target);
+           !renameat(staging->fd, "database", staging->fd, beside);
 }
 
 /* If the target came meanwhile, it is too late to advise --force. */
 static int move_to_target(const struct staging *staging)
 {
     enum staged_contents found;
-    int status =
-        staged_contents_find(AT_FDCWD, staging->target, staging->target,
-                             staged_contents_is_foreign, &found);
+    char beside[BESIDE];
+    int status = check_held(staging);
+    name_beside(beside, staging->target);
+    if (!status)
+        status = staged_contents_find(staging->fd, beside, staging->target,
+                                      staged_contents_is_foreign, &found);
     if (!status && found == STAGED_OWN && staging->replace)
-        return move_file(staging);
+        return move_file(staging, beside);
     if (status)
         return status;
-    if (found == STAGED_MISSING && move_directory(staging))
+    if (found == STAGED_MISSING && move_directory(staging, beside))
         return LEAT_OK;
     if (found == STAGED_MISSING && errno != EEXIST && errno != ENOTEMPTY &&
         errno != ENOTDIR)
@@ -555,13 +595,16 @@ int staging_publish(struct staging *staging, int64_t result)
 
 void staging_close(struct staging *staging, bool keep)
 {
+    char beside[BESIDE];
     if (staging->path && staging->fd >= 0) {
         if (staging->published || !keep) {
             remove_database(staging);
             if (!staging->unreported)
                 unlinkat(staging->fd, "journal", 0);
         }
-        rmdir(staging->path); /* which fails while something is in it */
+        name_beside(beside, staging->path);
+        if (!is_other(staging, staging->fd, beside)) /* A full one stays. */
+            unlinkat(staging->fd, beside, AT_REMOVEDIR);
         close(staging->fd);
     }
     free(staging->target);

@@ -65,7 +65,8 @@ int staging_check(const struct staging_options *options);
 /*
  * Replaces the target by the finished database, which is on disk already. Until
  * close, `result`, 0 or more, is saved for the rerun of a killed run. Errors:
- * LEAT_EINVAL when the target changed meanwhile, LEAT_EIO.
+ * LEAT_EINVAL when the target changed meanwhile, LEAT_ESTATE when its path
+ * leads to another directory than the staging directory's, LEAT_EIO.
  */
 int staging_publish(struct staging *staging, int64_t result);
 

@@ -218,6 +218,9 @@ static int report_failure(struct run *run, int status)
                              "same command",
                              line, records, staging->path, staging->target);
     }
+    /* Its path leads to another directory. */
+    if (status == LEAT_ESTATE && run->complete && kept)
+        return message_error("%s; %s kept there", line, records);
     if (!kept || status == LEAT_ESTATE)
         return message_error("%s", line);
     if (run->source->is_once)
