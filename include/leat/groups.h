@@ -78,10 +78,10 @@ LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
  * makes, without it. All fields have as many; of a field that is ragged, a row
  * is what its outermost offsets, which are left out, give it. Over random
  * access whose first axis is fixed there is random access, too: a row is read
- * by making its group. The latest are kept, as many as take 16 MiB, or a
- * sixteenth of max_memory, and at least one for each thread that reads. So in
- * order each is made once, and `unbatch | shuffle:N` is the cheaper order of
- * more.
+ * by making its group, which is kept until its thread reads a row of another
+ * one. So in order each is made once, but for rows of several groups in turn,
+ * as a `shuffle` or a strided `window` has them, it is made for each; over
+ * large groups `unbatch | shuffle:N` is the cheaper order.
  *
  * A row has the provenance of its batch. A bad one has as many bad rows as
  * its first axis is promised to have, or else one; LEAT_EDATA, too, if its

@@ -144,42 +144,7 @@ static leat__group **find_kept(leat__group_pool *pool, leat_position at)
     return *link ? link : last;
 }
 
-/* Under the lock: whether one group more may be kept, as large as the others:
- * a window's rows may be of as many batches as it has. */
-static bool has_room(const leat__group_pool *pool)
-{
-    enum { MOST = 64, PART = 16 };
-    const int64_t most_bytes = 16 << 20;
-    int64_t limit = pool->max_memory / PART;
-    if (pool->max_memory == 0 || limit > most_bytes)
-        limit = most_bytes;
-    int64_t bytes = atomic_load_explicit(&pool->bytes, memory_order_relaxed);
-    return pool->n > 0 && pool->n < MOST && bytes + bytes / pool->n <= limit;
-}
-
-/* Under the lock: a group that keeps `at`, or a new one, or a free one. */
-static leat__group *take_kept(leat__group_pool *pool, leat_position at)
-{
-    leat__group **link = find_kept(pool, at);
-    leat__group *group = *link;
-    if (!group || (!keeps(group, at) && has_room(pool))) {
-        leat__group *added = add(pool);
-        if (added || !group)
-            return added;
-    }
-    *link = group->next;
-    return group;
-}
-
-static leat__group *take_any(leat__group_pool *pool)
-{
-    leat__group *group = pool->free;
-    if (!group)
-        return add(pool);
-    pool->free = group->next;
-    return group;
-}
-
+/* A free group, by preference the one that keeps `at`; or a new one. */
 static int take(leat__group_pool *pool, const leat_position *at,
                 leat__group **out)
 {
@@ -187,7 +152,12 @@ static int take(leat__group_pool *pool, const leat_position *at,
     if (status)
         return status;
     pthread_mutex_lock(&pool->lock);
-    leat__group *group = at ? take_kept(pool, *at) : take_any(pool);
+    leat__group **link = at ? find_kept(pool, *at) : &pool->free;
+    leat__group *group = *link;
+    if (group)
+        *link = group->next;
+    else
+        group = add(pool);
     pthread_mutex_unlock(&pool->lock);
     *out = group;
     return group ? LEAT_OK : LEAT_ENOMEM;

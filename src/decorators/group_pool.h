@@ -65,11 +65,8 @@ void leat__group_pool_finish(leat__group_pool *pool);
  * thread. */
 int leat__group_pool_take(leat__group_pool *pool, leat__group **out);
 
-/*
- * The free group whose `kept` is `at`, as it was given back; else an empty one,
- * whose `kept` the caller sets. So many are kept as take 16 MiB, or a sixteenth
- * of max_memory, and at least one. Errors as above. Any thread.
- */
+/* The free group whose `kept` is `at`, as it was given back; else an empty one,
+ * whose `kept` the caller sets. Errors as above. Any thread. */
 int leat__group_pool_take_kept(leat__group_pool *pool, leat_position at,
                                leat__group **out);
 void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);

@@ -407,22 +407,6 @@ START_TEST(a_batch_is_made_once_for_rows_in_order)
 }
 END_TEST
 
-START_TEST(batches_are_made_once_for_strided_windows)
-{
-    source.count = 12;
-    reader = open_chain("batch:3,drop_last=1,ragged=tokens | unbatch | "
-                        "select:label | window:2,1,stride=6,drop_last=1");
-    for (int i = 0; i < 6; i++) {
-        const int64_t *label;
-        ck_assert_int_eq(read_row(i), LEAT_OK);
-        label = sample.field[0].data;
-        ck_assert_int_eq(label[0], i);
-        ck_assert_int_eq(label[1], i + 6);
-    }
-    ck_assert_int_eq(source.made, 12);
-}
-END_TEST
-
 START_TEST(a_bad_batch_is_made_once_for_rows_in_order)
 {
     source.count = 9;
@@ -526,7 +510,6 @@ int main(void)
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 2);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 2);
     tcase_add_test(tcase, a_batch_is_made_once_for_rows_in_order);
-    tcase_add_test(tcase, batches_are_made_once_for_strided_windows);
     tcase_add_test(tcase, a_bad_batch_is_made_once_for_rows_in_order);
     tcase_add_test(tcase, without_memory_a_bad_batch_is_no_good_one);
     tcase_add_test(tcase, a_kept_batch_is_of_its_epoch);
