@@ -108,8 +108,10 @@ LEAT_API int leat_file_options_init(leat_file_options *options);
  * `tfrecord:FILES`: TensorFlow's TFRecord. Field: `record`, the bytes of each
  * record, whose checksum is verified on the thread that completes the sample. A
  * record whose length alone has a wrong checksum is bad, and the next one is
- * read, if its data has the right one: TensorFlow ends there. `options` may be
- * NULL. Errors and thread safety: see above.
+ * read, if its data has the right one: TensorFlow ends there. A record that is
+ * longer than max_record is bad, and ends reading if it is longer by more than
+ * 64 KiB, as it may be all that is left. `options` may be NULL. Errors and
+ * thread safety: see above.
  */
 LEAT_API int leat_pipeline_tfrecord(leat_pipeline **out,
                                     const char *const path[], int n,
