@@ -215,8 +215,9 @@ LEAT_API int leat_pipeline_constant(leat_pipeline **out,
 
 /**
  * `(A) (B) | chain`: the `n` pipelines one after the other in each epoch. Their
- * fields must have the same names and types; shapes may differ, and then vary:
- * LEAT_EINVAL names the field and both, when the fields are asked for.
+ * fields must have the same names and types, and be batches or none; shapes may
+ * differ, and then vary: LEAT_EINVAL names the field and both, when the fields
+ * are asked for.
  */
 LEAT_API int leat_pipeline_chain(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n);

@@ -42,7 +42,7 @@ static const char *difference(const leat_field_spec *a,
     if (!same_text(a->offsets_of, b->offsets_of))
         return "the field that its offsets divide";
     if (a->is_batch != b->is_batch)
-        return "its first axis, which is a batch's in one of them";
+        return "its first axis, which is a batch's in one of them,";
     if (a->dtype != b->dtype && !a->varies && !b->varies)
         return "its type";
     return NULL;

@@ -152,7 +152,7 @@ static int read_file(struct image_record_maker *maker)
         return leat_error(LEAT_EDATA, "%s: is %s, no regular file", path,
                           !stat(path, &about) && S_ISDIR(about.st_mode)
                               ? "a directory"
-                              : "a pipe or a device");
+                              : "a pipe, a socket or a device");
     if (fd < 0)
         return system_error(path);
     int status = read_bytes(maker, path, fd);
