@@ -1,5 +1,6 @@
 /* bucket:FIELD,BOUNDS, by a model of tf.data's bucket_by_sequence_length. */
 #include "base/memory.h"
+#include "support/decorator_chain.h"
 #include "support/rows_source.h"
 #include "support/suite.h"
 
@@ -7,19 +8,22 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS_MAX = 128, SAMPLES_MAX = 256, LABEL = 2 };
+enum { BUCKETS_MAX = 128, SAMPLES_MAX = 256, LABEL = 2, FILTERS = 2 };
 
 static rows_source source;
+static int every[FILTERS]; /* nth record a filter has bad; 0: no filter */
 static leat_sample sample;
 static leat_reader *reader, *other;
 
 static void set_up(void)
 {
     source = (rows_source)ROWS_SOURCE_INIT;
+    memset(every, 0, sizeof(every));
     leat_sample_init(&sample);
     reader = other = NULL;
 }
@@ -31,15 +35,29 @@ static void tear_down(void)
     leat_sample_finish(&sample);
 }
 
-static leat_reader *open_chain(const char *text)
+static leat_reader *open_pipeline(leat_pipeline *pipeline)
 {
     leat_reader *opened = NULL;
-    leat_pipeline *pipeline = rows_source_chain(&source, text);
     ck_assert_msg(pipeline != NULL, "%s", leat_last_error());
     int status = leat_pipeline_open(pipeline, &opened);
     leat_pipeline_unref(pipeline);
     ck_assert_msg(!status, "%s", leat_last_error());
     return opened;
+}
+
+static leat_reader *open_chain(const char *text)
+{
+    return open_pipeline(rows_source_chain(&source, text));
+}
+
+static bool refuses(const int *nth, int64_t i)
+{
+    return *nth > 0 && i % *nth == *nth - 1;
+}
+
+static bool is_bad(int i)
+{
+    return i == source.bad || refuses(&every[0], i) || refuses(&every[1], i);
 }
 
 /* Buckets, and what they give: the samples of each batch, or a bad record. */
@@ -81,7 +99,7 @@ static void make_model(const bucket_case *one)
     memset(&model, 0, sizeof(model));
     for (int i = 0; i < source.count; i++) {
         int b = 0;
-        if (i == source.bad) {
+        if (is_bad(i)) {
             model.batch[model.n++] = (expected_batch){.bad = i};
             continue;
         }
@@ -128,16 +146,22 @@ static void check_from(leat_reader *from, int i, int most)
         ck_assert_int_eq(leat_reader_next(from, &sample), LEAT_END);
 }
 
-/* The mark of each place, in a reader that was elsewhere. */
-static void check_marks(void)
+/* Bytes of a mark of the source, and of a filter. */
+enum {
+    SOURCE_MARK = sizeof(leat_position),
+    FILTER_MARK = sizeof(leat_position) + sizeof(int64_t)
+};
+
+/* The mark of each place, in a reader that was elsewhere; `below`: bytes of the
+ * mark of the reader below the buckets. */
+static void check_marks(size_t below)
 {
     leat_token mark;
     leat_token_init(&mark);
     for (int i = 0; i <= model.n; i++) {
         mark.size = mark.cursor = 0;
         ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
-        ck_assert_uint_eq(mark.size,
-                          sizeof(uint64_t) + sizeof(leat_position) + 32);
+        ck_assert_uint_eq(mark.size, sizeof(uint64_t) + below + 32);
         int status = leat_reader_seek(other, (leat_position){1, i}, &mark);
         ck_assert_msg(!status, "%d: %s", i, leat_last_error());
         ck_assert_uint_eq(mark.cursor, mark.size);
@@ -191,9 +215,51 @@ START_TEST(buckets_are_those_of_tf_data)
         check_from(reader, 0, SAMPLES_MAX);
         ck_assert_int_eq(leat_reader_seek(reader, (leat_position){1, 0}, NULL),
                          LEAT_OK);
-        check_marks();
+        check_marks(SOURCE_MARK);
         ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 1}, NULL),
                          LEAT_EUNSUPPORTED);
+        leat_reader_close(reader);
+        leat_reader_close(other);
+        reader = other = NULL;
+    }
+}
+END_TEST
+
+static int filter(void *nth, const leat_sample *from, int *keep)
+{
+    int64_t label;
+    memcpy(&label, from->field[LABEL].data, sizeof(label));
+    *keep = 1;
+    return refuses(nth, label) ? leat_error(LEAT_EDATA, "refused") : LEAT_OK;
+}
+
+static leat_reader *open_filtered(const char *text)
+{
+    leat_pipeline *made = rows_source_pipeline(&source);
+    for (int i = 0; i < FILTERS; i++) {
+        leat_pipeline *below = made;
+        ck_assert_int_eq(
+            leat_pipeline_filter(&made, below, filter, &every[i], i, NULL),
+            LEAT_OK);
+        leat_pipeline_unref(below);
+    }
+    return open_pipeline(decorator_chain_make(text, made));
+}
+
+/* A filter that refuses the last sample of a call has a bad record to come
+ * below, before which there is no mark. */
+START_TEST(filters_have_bad_records_at_every_distance)
+{
+    every[0] = _i;
+    source.count = 200;
+    for (every[1] = 2; every[1] < 14; every[1]++) {
+        make_model(&cases[0]);
+        reader = open_filtered(cases[0].text);
+        other = open_filtered(cases[0].text);
+        check_from(reader, 0, SAMPLES_MAX);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){1, 0}, NULL),
+                         LEAT_OK);
+        check_marks(FILTERS * FILTER_MARK + SOURCE_MARK);
         leat_reader_close(reader);
         leat_reader_close(other);
         reader = other = NULL;
@@ -220,7 +286,7 @@ START_TEST(many_buckets_resume_from_the_epochs_begin)
     make_model(&many);
     reader = open_chain(text);
     other = open_chain(text);
-    check_marks();
+    check_marks(SOURCE_MARK);
 }
 END_TEST
 
@@ -407,6 +473,8 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, buckets_are_those_of_tf_data, 0, 8 * CASES);
+    tcase_add_loop_test(tcase, filters_have_bad_records_at_every_distance, 2,
+                        14);
     tcase_add_test(tcase, many_buckets_resume_from_the_epochs_begin);
     tcase_add_test(tcase, many_bounds_are_read_in_one_pass);
     tcase_add_test(tcase, a_mark_of_other_data_is_refused);

@@ -20,6 +20,7 @@ static void release(leat__bucket_reader *sorter)
     leat__free(sorter->bucket);
     leat_token_finish(&sorter->begin.mark);
     leat_token_finish(&sorter->first.mark);
+    leat_token_finish(&sorter->next.mark);
 }
 
 static void bucket_close(leat_reader *reader)
@@ -127,6 +128,7 @@ static int set_up(leat__bucket_reader *sorter, const leat_args *args,
     sorter->has_counts = fit_mark(sorter);
     leat_token_init(&sorter->begin.mark);
     leat_token_init(&sorter->first.mark);
+    leat_token_init(&sorter->next.mark);
     grouper->drops_last = leat_args_number(args, "drop_last");
     grouper->grouping.pads_all = true;
     if (sorter->pads_to_bounds)

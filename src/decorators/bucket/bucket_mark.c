@@ -75,7 +75,6 @@ static void reset(leat__bucket_reader *sorter)
             sorter->bucket[i].group->n = 0;
     sorter->input->n = sorter->sorted = 0;
     sorter->held = 0;
-    sorter->was_short = false;
     sorter->at = 0;
     sorter->begin.at = 0;
     sorter->first.mark.size = 0;

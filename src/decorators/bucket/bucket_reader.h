@@ -52,11 +52,11 @@ typedef struct leat__bucket_reader {
     /* of one caller at a time; samples are counted from the epoch's begin on */
     leat__group *input; /* samples that were pulled, and how many were sorted */
     int sorted;
-    int64_t held;   /* bytes of the samples in all buckets */
-    bool was_short; /* the last call gave fewer than it was asked for */
-    int64_t at;     /* sample that is pulled next */
+    int64_t held;              /* bytes of the samples in all buckets */
+    int64_t at;                /* sample that is pulled next */
     leat__bucket_anchor begin; /* at or before the first sample of `input` */
     leat__bucket_anchor first; /* at the begin of the epoch */
+    leat__bucket_anchor next;  /* becomes `begin`, unless it is refused */
     bool is_at_end;
     int flushed; /* buckets given at the end */
 } leat__bucket_reader;

@@ -30,14 +30,6 @@ int leat__bucket_plan(leat__bucket_reader *sorter)
                       sorter->field_name);
 }
 
-static int set_anchor(const leat__bucket_reader *sorter,
-                      leat__bucket_anchor *out)
-{
-    out->mark.size = 0;
-    out->at = sorter->at;
-    return leat_reader_mark(leat__bucket_upstream(sorter), &out->mark);
-}
-
 static int copy_anchor(leat__bucket_anchor *to, const leat__bucket_anchor *from)
 {
     to->mark.size = 0;
@@ -46,21 +38,33 @@ static int copy_anchor(leat__bucket_anchor *to, const leat__bucket_anchor *from)
 }
 
 /*
- * Pulls the next samples, once all of those before are sorted. After a call
- * that gave fewer than it was asked for there may be a bad record to come, and
- * until then no mark.
+ * The anchor of the next samples. LEAT_ESTATE: a reader below has a bad record
+ * to come, before which there is no mark; the anchor stays where it was.
  */
+static int set_anchor(leat__bucket_reader *sorter)
+{
+    leat__bucket_anchor *next = &sorter->next;
+    next->mark.size = 0;
+    next->at = sorter->at;
+    int status = leat_reader_mark(leat__bucket_upstream(sorter), &next->mark);
+    if (!status)
+        status = copy_anchor(&sorter->begin, next);
+    if (!status && sorter->first.mark.size == 0)
+        status = copy_anchor(&sorter->first, next);
+    return status;
+}
+
+/* Pulls the next samples, once all of those before are sorted. */
 static int refill(leat__bucket_reader *sorter)
 {
     leat__group *input = sorter->input;
     leat__group_pool *pool = &sorter->grouper.pool;
-    int got = 0, n = sorter->was_short
-                         ? 1
-                         : leat__group_pool_at_once(pool, LEAT__BUCKET_INPUT);
-    int status =
-        sorter->was_short ? LEAT_OK : set_anchor(sorter, &sorter->begin);
-    if (!status && sorter->first.mark.size == 0)
-        status = copy_anchor(&sorter->first, &sorter->begin);
+    int got = 0, n = leat__group_pool_at_once(pool, LEAT__BUCKET_INPUT);
+    int status = set_anchor(sorter);
+    if (status == LEAT_ESTATE && sorter->first.mark.size > 0) {
+        n = 1;
+        status = LEAT_OK;
+    }
     leat__group_pool_count(pool, input);
     input->n = sorter->sorted = 0;
     if (!status)
@@ -69,7 +73,6 @@ static int refill(leat__bucket_reader *sorter)
         status = leat_reader_pull(leat__bucket_upstream(sorter), input->sample,
                                   n, &got);
     input->n = got;
-    sorter->was_short = !status && got < n;
     sorter->is_at_end = status == LEAT_END;
     sorter->at += got + (status == LEAT_EDATA);
     return sorter->is_at_end ? LEAT_OK : status;
