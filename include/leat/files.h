@@ -12,7 +12,7 @@
  * opened yet.
  *
  * Plain files are mapped: they have a count, are read in any order, and views
- * of them live as long as the reader. More than 65,535 of them are LEAT_ELIMIT,
+ * of them live as long as the reader. More than 60,000 of them are LEAT_ELIMIT,
  * and go with `files` and `interleave`. Compressed files, pipes and standard
  * input are read in order. The result is owned by the caller:
  * leat_pipeline_unref. Errors of all: LEAT_EINVAL for values out of range or

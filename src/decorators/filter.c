@@ -67,16 +67,17 @@ int leat_pipeline_filter(leat_pipeline **out, leat_pipeline *upstream,
                          uint64_t id, const leat_filter_options *options)
 {
     leat_filter_options values = LEAT_FILTER_OPTIONS_INIT;
-    if (!function)
-        return leat_error(LEAT_EINVAL, "filter: the function is NULL");
     int status = leat__options_copy(&values, options, sizeof(values));
     if (status)
         return status;
-    filter_object *object = leat__alloc_zero(1, sizeof(*object));
+    if (!function)
+        status = leat_error(LEAT_EINVAL, "filter: the function is NULL");
+    filter_object *object =
+        status ? NULL : leat__alloc_zero(1, sizeof(*object));
     if (!object) {
         if (values.release)
             values.release(user);
-        return LEAT_ENOMEM;
+        return status ? status : LEAT_ENOMEM;
     }
     leat__callable *callable = &object->callable;
     leat__callable_init(callable, "filter", values.name, user, id);

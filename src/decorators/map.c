@@ -285,16 +285,16 @@ int leat_pipeline_map(leat_pipeline **out, leat_pipeline *upstream,
                       const leat_map_options *options)
 {
     leat_map_options values = LEAT_MAP_OPTIONS_INIT;
-    if (!function)
-        return leat_error(LEAT_EINVAL, "map: the function is NULL");
     int status = leat__options_copy(&values, options, sizeof(values));
     if (status)
         return status;
-    map_object *object = leat__alloc_zero(1, sizeof(*object));
+    if (!function)
+        status = leat_error(LEAT_EINVAL, "map: the function is NULL");
+    map_object *object = status ? NULL : leat__alloc_zero(1, sizeof(*object));
     if (!object) {
         if (values.release)
             values.release(user);
-        return LEAT_ENOMEM;
+        return status ? status : LEAT_ENOMEM;
     }
     leat__callable *callable = &object->callable;
     leat__callable_init(callable, "map", values.name, user, id);

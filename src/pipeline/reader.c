@@ -471,7 +471,7 @@ int leat_reader_seek(leat_reader *reader, leat_position position,
     return call_seek(reader, position, mark);
 }
 
-int leat_reader_mark(leat_reader *reader, leat_token *token)
+static int put_mark(leat_reader *reader, leat_token *token)
 {
     const struct leat_reader_state *state = reader->state;
     /* Samples that no call gave may be lost behind an error. */
@@ -494,6 +494,15 @@ int leat_reader_mark(leat_reader *reader, leat_token *token)
     unsigned lines = leat__error_lines();
     return leat__reader_check_operation(reader, "mark", lines,
                                         reader->ops->mark(reader, token));
+}
+
+int leat_reader_mark(leat_reader *reader, leat_token *token)
+{
+    size_t size = token->size;
+    int status = put_mark(reader, token);
+    if (status)
+        token->size = size;
+    return status;
 }
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)

@@ -95,13 +95,13 @@ static void check_unlocked(leat__lmdb_environment *environment)
 }
 
 /* The call's failure is a warning or an error, as the code has it. */
-static void fail_lock(fault_call call, int64_t n, int i)
+static void fail_lock(fault_call call, int64_t n, int i, int stays)
 {
     leat__lmdb_environment *environment = NULL;
     char line[1024];
     int files = count_files();
     warnings = 0;
-    fault_arm(call, n, codes[i].code, 0);
+    fault_arm(call, n, codes[i].code, stays);
     int status = leat__lmdb_environment_open(&environment, directory);
     ck_assert_int_eq(fault_disarm(), 1);
     if (codes[i].is_unlockable) {
@@ -129,15 +129,28 @@ static void fail_lock(fault_call call, int64_t n, int i)
 /* The data file is opened first. */
 START_TEST(a_lock_file_that_cannot_be_opened_is_done_without_for_some_reasons)
 {
-    fail_lock(FAULT_OPEN, 2, _i); /* after the two of data.mdb */
+    fail_lock(FAULT_OPEN, 2, _i, 0); /* after the two of data.mdb */
 }
 END_TEST
 
-/* EACCES says that somebody else has locked it. */
+/* EACCES may be a lock that others had until then: it has to stay. */
 START_TEST(a_lock_that_cannot_be_taken_is_done_without_for_some_reasons)
 {
-    if (codes[_i].code != EACCES)
-        fail_lock(FAULT_LOCK, 0, _i);
+    fail_lock(FAULT_LOCK, 0, _i, codes[_i].code == EACCES);
+}
+END_TEST
+
+START_TEST(a_lock_that_others_had_until_then_is_taken)
+{
+    leat__lmdb_environment *environment;
+    warnings = 0;
+    fault_arm(FAULT_LOCK, 0, EACCES, 0);
+    ck_assert_int_eq(leat__lmdb_environment_open(&environment, directory),
+                     LEAT_OK);
+    ck_assert_int_eq(fault_disarm(), 1);
+    ck_assert_int_eq(warnings, 0);
+    ck_assert_int_eq(leat__lmdb_lock_is_held(environment->lock), 1);
+    leat__lmdb_environment_close(environment);
 }
 END_TEST
 
@@ -517,6 +530,7 @@ int main(void)
     tcase_add_loop_test(
         tcase, a_lock_that_cannot_be_taken_is_done_without_for_some_reasons, 0,
         CODES);
+    tcase_add_test(tcase, a_lock_that_others_had_until_then_is_taken);
     tcase_add_loop_test(tcase, a_call_that_fails_is_an_error_and_leaves_nothing,
                         0, OPENINGS * KINDS);
     tcase_add_loop_test(tcase, memory_that_is_short_is_an_error_of_memory, 0,

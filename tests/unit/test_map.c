@@ -474,6 +474,25 @@ static void note_release(void *user)
     ((meeting *)user)->is_released = 1;
 }
 
+START_TEST(what_cannot_be_made_releases_the_user)
+{
+    leat_pipeline *base = memory(), *made = NULL;
+    meeting place = {.is_released = 0}, other = {.is_released = 0};
+    const leat_map_options options = {.size = sizeof(options),
+                                      .release = note_release};
+    const leat_filter_options filter = {.size = sizeof(filter),
+                                        .release = note_release};
+    ck_assert_int_eq(leat_pipeline_map(&made, base, NULL, &place, 1, &options),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(place.is_released, 1);
+    ck_assert_int_eq(
+        leat_pipeline_filter(&made, base, NULL, &other, 1, &filter),
+        LEAT_EINVAL);
+    ck_assert_int_eq(other.is_released, 1);
+    leat_pipeline_unref(base);
+}
+END_TEST
+
 START_TEST(a_layers_workers_call_it_in_parallel)
 {
     meeting place = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -786,5 +805,6 @@ int main(void)
     tcase_add_test(tcase, the_id_tells_functions_apart_in_tokens);
     tcase_add_test(tcase, options_are_checked);
     tcase_add_test(tcase, every_failing_allocation_is_an_error);
+    tcase_add_test(tcase, what_cannot_be_made_releases_the_user);
     return suite_run(suite);
 }

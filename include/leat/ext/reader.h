@@ -395,7 +395,8 @@ LEAT_API int leat_reader_check(leat_reader *reader);
  * and index 0 and leat_reader_skip lead there. Errors: LEAT_ESTATE while
  * samples that followed a bad one are still to be returned; a sticky error,
  * also one that the next call is to return first, until seek or restore: it may
- * have lost samples; LEAT_ENOMEM. Thread safety: one caller at a time.
+ * have lost samples; LEAT_ENOMEM. The token is then as it was. Thread safety:
+ * one caller at a time.
  */
 LEAT_API int leat_reader_mark(leat_reader *reader, leat_token *token);
 

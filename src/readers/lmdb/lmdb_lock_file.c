@@ -83,16 +83,40 @@ int leat__lmdb_lock_wait_once(leat__lmdb_lock_wait *wait, const char *path,
     return LEAT_OK;
 }
 
-int leat__lmdb_lock_file_set_lock(const leat__lmdb_lock_file *lock, short type,
-                                  off_t at)
+/* 0, or the system's error. */
+static int try_lock(int fd, short type, off_t at)
 {
     struct flock wanted = {
         .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
     int result;
     do
-        result = fcntl(lock->fd, F_OFD_SETLK, &wanted);
+        result = fcntl(fd, F_OFD_SETLK, &wanted);
     while (result != 0 && errno == EINTR);
     return result ? errno : 0;
+}
+
+/* Whether others keep it from being locked so, as far as can be told. */
+static bool is_kept(int fd, short type, off_t at)
+{
+    struct flock found = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    if (fcntl(fd, F_OFD_GETLK, &found))
+        return errno != EACCES;
+    return found.l_type != F_UNLCK;
+}
+
+/* EACCES: a network's file systems say so of a lock of others, which may be
+ * gone by now, and a security module where locks are forbidden. */
+int leat__lmdb_lock_file_set_lock(const leat__lmdb_lock_file *lock, short type,
+                                  off_t at)
+{
+    int code = EACCES;
+    for (int i = 0; i < 2 && code == EACCES; i++) {
+        code = try_lock(lock->fd, type, at);
+        if (code == EACCES && is_kept(lock->fd, type, at))
+            code = EAGAIN;
+    }
+    return code;
 }
 
 int leat__lmdb_lock_file_find_lock(int fd, off_t at)
@@ -104,7 +128,7 @@ int leat__lmdb_lock_file_find_lock(int fd, off_t at)
 
 bool leat__lmdb_lock_file_is_taken(int code)
 {
-    return code == EAGAIN || code == EACCES;
+    return code == EAGAIN;
 }
 
 static const char *type_of(mode_t mode)

@@ -80,7 +80,8 @@ void leat__lmdb_lock_file_close(leat__lmdb_lock_file *lock);
  * locks, which are the parent's. The file may be in any state. */
 void leat__lmdb_lock_file_forget(leat__lmdb_lock_file *lock);
 
-/* Sets this open file's lock on the byte. 0, or the system's error. */
+/* Sets this open file's lock on the byte. 0, or the system's error: EAGAIN for
+ * a lock of others, EACCES where locks are forbidden. */
 int leat__lmdb_lock_file_set_lock(const leat__lmdb_lock_file *lock, short type,
                                   off_t at);
 

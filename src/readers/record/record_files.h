@@ -16,7 +16,8 @@
 
 /* An address of a record, in 8 bytes: file and offset. */
 #define LEAT__RECORD_OFFSET_BITS 48
-#define LEAT__RECORD_FILES_MAX 65535
+/* A process has 65,530 maps, as Linux sets it (vm.max_map_count). */
+#define LEAT__RECORD_FILES_MAX 60000
 
 static inline uint64_t leat__record_address(int file, uint64_t offset)
 {
