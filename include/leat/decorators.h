@@ -424,7 +424,10 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * for another phase (LEAT_EINVAL), and for another random_seed where something
  * upstream draws from it, or is damaged (LEAT_EFORMAT). Another data set is
  * also one whose files were written since, by their times of modification, or
- * by the transaction of a database; so is a copy with times of its own. What
+ * by the transaction of a database; so is a copy with times of its own. Two
+ * versions of one size and time, as of an archive, are told apart by a hash of
+ * the ends of files that are mapped, and of all of the labels of `idx` and a
+ * `mean_file`: not where they differ in the middle alone or are streams. What
  * comes through pipes cannot be told from other data, and is refused
  * (LEAT_EUNSUPPORTED); what callbacks and maps give is not looked at. A sample
  * whose checksum is wrong is a bad record. Where PATH.partial cannot be made,

@@ -1,11 +1,12 @@
 /*
  * file_version.h: what shows that a file was written since it was opened: its
- * size and time of modification.
+ * size and time of modification; and hashes of these and of its contents.
  */
 #ifndef LEAT_BASE_FILE_VERSION_H
 #define LEAT_BASE_FILE_VERSION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -24,6 +25,16 @@ static inline int64_t leat__file_modified(const struct stat *about)
 static inline uint64_t leat__file_hash_modified(uint64_t hash, int64_t modified)
 {
     return ((hash + 1) ^ (uint64_t)modified) * 0x100000001b3u;
+}
+
+/* Continues FNV-1a, 64 bits, over what a file has. */
+static inline uint64_t leat__file_hash_bytes(uint64_t hash, const void *bytes,
+                                             size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash;
 }
 
 typedef struct leat__file_version {

@@ -1,5 +1,6 @@
 #include "data/transform.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/memory.h"
 #include "base/option_list.h"
 #include "base/options.h"
@@ -227,6 +228,19 @@ int leat__transform_check_mean(const leat__transform *transform, int channels,
                       transform->mean_file, transform->mean_channels,
                       job->mean_height, job->mean_width, channels, height,
                       width);
+}
+
+uint64_t leat__transform_hash_mean(const leat__transform *transform,
+                                   uint64_t hash)
+{
+    const leat__transform_job *job = &transform->job;
+    const int shape[] = {transform->mean_channels, job->mean_height,
+                         job->mean_width};
+    size_t values = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
+    size_t size =
+        job->top_type == LEAT_FLOAT64 ? sizeof(double) : sizeof(float);
+    hash = leat__file_hash_bytes(hash, shape, sizeof(shape));
+    return leat__file_hash_bytes(hash, job->mean, values * size);
 }
 
 /* Checks the image against crop and mean; failures other than the mean's are

@@ -45,6 +45,10 @@ int leat__transform_shape(const leat__transform *transform, const int shape[3],
 int leat__transform_check_mean(const leat__transform *transform, int channels,
                                int height, int width);
 
+/* Continues a hash over the mean image, if there is one, and its shape. */
+uint64_t leat__transform_hash_mean(const leat__transform *transform,
+                                   uint64_t hash);
+
 /* How many words of Caffe's generator each image takes: 0 to 3. */
 int leat__transform_words_per_image(const leat__transform *transform);
 

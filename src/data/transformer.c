@@ -275,6 +275,12 @@ int leat__transformer_check_mean(leat_transformer *transformer,
                                       whole[1], whole[2]);
 }
 
+uint64_t leat__transformer_hash_mean(const leat_transformer *transformer,
+                                     uint64_t hash)
+{
+    return leat__transform_hash_mean(transformer->shared->transform, hash);
+}
+
 /* Chooses and decodes the image. */
 static int take_image(leat_transformer *transformer, const leat_field *field,
                       leat_rng rng, const uint32_t words[4], const int shape[3],

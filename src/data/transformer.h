@@ -18,6 +18,10 @@ int leat__transformer_words_per_image(const leat_transformer *transformer);
 int leat__transformer_check_mean(leat_transformer *transformer,
                                  const leat_field *field);
 
+/* Continues a hash over the mean image, if there is one, and its shape. */
+uint64_t leat__transformer_hash_mean(const leat_transformer *transformer,
+                                     uint64_t hash);
+
 /*
  * The shape {channels, height, width} of an image before the transform; of an
  * encoded one the header is read. Errors: LEAT_EDATA, LEAT_ENOMEM.

@@ -242,12 +242,14 @@ static int set_spec(transform_reader *transform, const leat_args *args)
     return LEAT_OK;
 }
 
-/* When the mean file was written last. */
+/* When the mean file was written last, and the mean: archives and images of
+ * disks may give two versions one time. */
 static int transform_revision(leat_reader *reader, leat_token *token)
 {
     const transform_reader *transform = (const transform_reader *)reader;
-    return leat_token_put(token, &transform->mean_modified,
-                          sizeof(transform->mean_modified));
+    uint64_t hash = leat__file_hash_modified(0, transform->mean_modified);
+    hash = leat__transformer_hash_mean(transform->transformer, hash);
+    return leat_token_put(token, &hash, sizeof(hash));
 }
 
 /* Before the file is read, so that what is read is not older. */

@@ -83,42 +83,100 @@ START_TEST(another_phase_is_refused_by_name)
 }
 END_TEST
 
-static void write_lines(const char *name, const char *lines, int64_t seconds)
+static void set_time(const char *name, int64_t seconds)
 {
     const struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
-    FILE *file = fopen(name, "w");
-    ck_assert(file && fputs(lines, file) >= 0 && fclose(file) == 0);
     ck_assert_int_eq(utimensat(AT_FDCWD, name, times, 0), 0);
+}
+
+static void write_bytes(const char *name, const void *bytes, size_t size)
+{
+    FILE *file = fopen(name, "w");
+    ck_assert(file && fwrite(bytes, 1, size, file) == size);
+    ck_assert_int_eq(fclose(file), 0);
+    set_time(name, 1000000000);
+}
+
+/* A chain's samples are kept, unless its data are others than those kept. */
+static void keep_or_refuse(const char *text, bool is_other)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader = NULL;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    int status = leat_pipeline_open(pipeline, &reader);
+    leat_pipeline_unref(pipeline);
+    ck_assert_msg(status == (is_other ? LEAT_EINVAL : LEAT_OK), "%s: %s", text,
+                  leat_last_error());
+    if (status) {
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), "before the data were written last"));
+        return;
+    }
+    while (!status)
+        status = leat_reader_next(reader, &cache_sample);
+    ck_assert_int_eq(status, LEAT_END);
+    leat_reader_close(reader);
+    ck_assert(cache_is_there("/index"));
 }
 
 /* In the middle of the file, where no token looks. */
 START_TEST(data_that_were_written_since_are_refused)
 {
     char lines[CACHE_SAMPLES + 1], name[80], text[200];
-    leat_pipeline *pipeline;
-    leat_reader *reader = NULL;
     memset(lines, '\n', CACHE_SAMPLES);
     lines[CACHE_SAMPLES] = 0;
     snprintf(name, sizeof(name), "%s/lines", cache_root);
     snprintf(text, sizeof(text), "text:%s | cache:dir=%s", name, cache_path);
     for (int i = 0; i < 3; i++) {
         lines[CACHE_SAMPLES / 2] = i == 1 ? 'x' : '\n';
-        write_lines(name, lines, 1000000000 + i % 2);
-        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
-        int status = leat_pipeline_open(pipeline, &reader);
-        ck_assert_msg(status == (i == 1 ? LEAT_EINVAL : LEAT_OK), "%d: %s", i,
-                      leat_last_error());
-        leat_pipeline_unref(pipeline);
-        if (status) {
-            ck_assert_ptr_nonnull(
-                strstr(leat_last_error(), "before the data were written last"));
-            continue;
-        }
-        while (!status)
-            status = leat_reader_next(reader, &cache_sample);
-        ck_assert_int_eq(status, LEAT_END);
-        leat_reader_close(reader);
-        ck_assert(cache_is_there("/index"));
+        write_bytes(name, lines, CACHE_SAMPLES);
+        set_time(name, 1000000000 + i % 2);
+        keep_or_refuse(text, i == 1);
+    }
+}
+END_TEST
+
+/* Two images of one pixel. */
+static void write_images(char name[80])
+{
+    static const unsigned char images[] = {0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0,
+                                           1, 0, 0, 0, 1, 0, 0, 0, 1, 5, 6};
+    snprintf(name, 80, "%s/images", cache_root);
+    write_bytes(name, images, sizeof(images));
+}
+
+START_TEST(other_labels_of_the_same_time_are_refused)
+{
+    unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 3, 4};
+    char images[80], name[80], text[300];
+    write_images(images);
+    snprintf(name, sizeof(name), "%s/labels", cache_root);
+    snprintf(text, sizeof(text), "idx:%s,%s | cache:dir=%s", images, name,
+             cache_path);
+    for (int i = 0; i < 3; i++) {
+        labels[9] = i == 1 ? 7 : 4;
+        write_bytes(name, labels, sizeof(labels));
+        keep_or_refuse(text, i == 1);
+    }
+}
+END_TEST
+
+START_TEST(another_mean_of_the_same_time_is_refused)
+{
+    static const char *const types[] = {"FLOAT32", "FLOAT64"};
+    char images[80], name[80], text[300];
+    write_images(images);
+    snprintf(name, sizeof(name), "%s/mean", cache_root);
+    for (int i = 0; i < 6; i++) {
+        const float mean = i % 3 == 1 ? 2 : 1;
+        ck_assert_int_eq(leat_mean_save(name, 1, 1, 1, &mean), LEAT_OK);
+        set_time(name, 1000000000);
+        snprintf(text, sizeof(text),
+                 "idx:%s | transform:mean_file=%s,type=%s | cache:dir=%s",
+                 images, name, types[i / 3], cache_path);
+        if (i == 3)
+            cache_remove_all(cache_path);
+        keep_or_refuse(text, i % 3 == 1);
     }
 }
 END_TEST
@@ -521,6 +579,8 @@ int main(void)
     tcase_add_test(tcase, another_data_set_or_pipeline_is_refused);
     tcase_add_test(tcase, another_phase_is_refused_by_name);
     tcase_add_test(tcase, data_that_were_written_since_are_refused);
+    tcase_add_test(tcase, other_labels_of_the_same_time_are_refused);
+    tcase_add_test(tcase, another_mean_of_the_same_time_is_refused);
     tcase_add_test(tcase, a_reader_without_identity_is_refused);
     tcase_add_test(tcase, a_damaged_index_is_refused);
     tcase_add_test(tcase, an_index_of_another_kind_is_no_damaged_cache);

@@ -1,5 +1,6 @@
 #include "readers/idx/idx_labels.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/memory.h"
 #include "readers/idx/idx_header.h"
 #include "readers/stream/byte_stream.h"
@@ -138,6 +139,17 @@ static int load(leat__idx_labels *labels, leat__compression compression)
     return status;
 }
 
+/* Archives and images of disks may give two versions one time. */
+static uint64_t hash_values(const leat__idx_labels *labels, uint64_t hash)
+{
+    int files = labels->files.n;
+    hash = leat__file_hash_bytes(hash, labels->first,
+                                 ((size_t)files + 1) * sizeof(int64_t));
+    return leat__file_hash_bytes(hash, labels->value,
+                                 (size_t)labels->first[files] *
+                                     sizeof(*labels->value));
+}
+
 int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           int images, uint64_t *revision)
 {
@@ -170,6 +182,8 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                             "%s: written or replaced while the labels were "
                             "read; open them again",
                             files);
+    if (!status)
+        *revision = hash_values(labels, *revision);
     return status;
 }
 

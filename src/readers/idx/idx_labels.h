@@ -18,10 +18,10 @@ typedef struct leat__idx_labels {
 
 /*
  * Reads those of the argument `labels` whole, if it is given, from as many
- * files as there are of images. *revision is the hash of their times of
- * modification then. Errors, after which they are closed as well: LEAT_EINVAL
- * for another number of files, LEAT_EFORMAT, LEAT_ELIMIT, LEAT_EIO,
- * LEAT_ENOMEM.
+ * files as there are of images. *revision is a hash of their times of
+ * modification then, and of the labels. Errors, after which they are closed as
+ * well: LEAT_EINVAL for another number of files, LEAT_EFORMAT, LEAT_ELIMIT,
+ * LEAT_EIO, LEAT_ENOMEM.
  */
 int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           int images, uint64_t *revision);

@@ -1,5 +1,6 @@
 #include "readers/record/record_files.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/memory.h"
 #include "pipeline/opening.h"
 
@@ -292,22 +293,13 @@ bool leat__record_files_may_block(const leat__record_files *files)
     return absent > SAMPLES_ABSENT;
 }
 
-/* FNV-1a, on top of `hash`. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3;
-    return hash;
-}
-
 static uint64_t hash_ends(uint64_t hash, const leat__mapped_file *map)
 {
     size_t some = map->size < ENDS_BYTES ? map->size : ENDS_BYTES;
     if (some == 0)
         return hash;
-    hash = hash_bytes(hash, map->base, some);
-    return hash_bytes(hash, map->base + map->size - some, some);
+    hash = leat__file_hash_bytes(hash, map->base, some);
+    return leat__file_hash_bytes(hash, map->base + map->size - some, some);
 }
 
 static void find_identity(const leat__record_files *files, uint64_t out[2])
@@ -317,7 +309,7 @@ static void find_identity(const leat__record_files *files, uint64_t out[2])
     for (int i = 0; i < files->n; i++) {
         const leat__mapped_file *map = &files->source[i].map;
         uint64_t size = map->size;
-        hash = hash_bytes(hash, &size, sizeof(size));
+        hash = leat__file_hash_bytes(hash, &size, sizeof(size));
         if (i % step == 0)
             hash = hash_ends(hash, map);
     }
