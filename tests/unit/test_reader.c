@@ -29,7 +29,7 @@ typedef struct stub {
 } stub;
 
 static stub self;
-static leat_token token; /* to which nothing is appended */
+static leat_token untouched; /* to which nothing is appended */
 static leat_pipeline *pipeline;
 
 static int stub_count(leat_reader *reader, int64_t *out)
@@ -169,14 +169,15 @@ START_TEST(a_table_of_an_older_header_ends_earlier)
     ck_assert_int_eq(leat_reader_is_random_access(&self.reader), 0);
     self.ops.size = offsetof(leat_reader_ops, save);
     ck_assert_int_eq(leat_reader_is_random_access(&self.reader), 1);
-    ck_assert_int_eq(leat_reader_save(&self.reader, &token), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_save(&self.reader, &untouched),
+                     LEAT_EUNSUPPORTED);
     ck_assert_str_eq(leat_last_error(),
                      "the reader \"stub\" cannot save its state");
     ck_assert_int_eq(leat_reader_has_mark(&self.reader), 1);
     self.ops.size = offsetof(leat_reader_ops, mark);
     ck_assert_int_eq(leat_reader_has_mark(&self.reader), 0);
     self.ops.size = sizeof(self.ops);
-    ck_assert_int_eq(leat_reader_save(&self.reader, &token), LEAT_OK);
+    ck_assert_int_eq(leat_reader_save(&self.reader, &untouched), LEAT_OK);
 }
 END_TEST
 
@@ -319,9 +320,9 @@ static int ask(int what)
     case 2:
         return leat_reader_count(&self.reader, &count);
     case 3:
-        return leat_reader_mark(&self.reader, &token);
+        return leat_reader_mark(&self.reader, &untouched);
     case 4:
-        return leat_reader_save(&self.reader, &token);
+        return leat_reader_save(&self.reader, &untouched);
     case 5:
         return leat_reader_restore(&self.reader, NULL);
     case 6:
