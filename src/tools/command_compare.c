@@ -10,9 +10,10 @@ struct comparison {
     struct layer_source_options source;
     double tolerance;
     bool keys;
-    int64_t listed; /* differences to name */
+    int64_t differences; /* to list */
     bool json;
 
+    struct progress progress;
     struct side side[2];
     const char *name[2]; /* of the sides */
     int64_t compared;    /* records that both have */
@@ -21,8 +22,55 @@ struct comparison {
     int64_t values;      /* that differ */
     double greatest;     /* difference of values */
     int64_t extra[2];    /* records that only this side has */
-    json_t *list;        /* the first differences */
+    int64_t listed;      /* differences so far */
+    json_t *list;        /* those of the JSON object */
 };
+
+static void print_value(const json_t *value)
+{
+    if (json_is_string(value))
+        printf("%s", plain_text(json_string_value(value)));
+    else
+        json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+}
+
+/* "record 3, key 00000003: data[0, 5, 6]: 1 in A, 2 in B" */
+static void print_difference(const json_t *one)
+{
+    const char *key = json_string_value(json_object_get(one, "key"));
+    const json_t *field = json_object_get(one, "field");
+    const json_t *reason = json_object_get(one, "reason");
+    const json_t *at = json_object_get(one, "at");
+    printf("record %lld%s%s: ",
+           (long long)json_integer_value(json_object_get(one, "record")),
+           key ? ", key " : "", key ? plain_text(key) : "");
+    if (field)
+        print_value(field);
+    if (json_array_size(at))
+        print_value(at);
+    printf("%s", field ? ": " : "");
+    print_value(reason ? reason : json_object_get(one, "a"));
+    if (!reason) {
+        printf(" in A, ");
+        print_value(json_object_get(one, "b"));
+        printf(" in B");
+    }
+    printf("\n");
+}
+
+/* Any number may be listed: text takes no memory for those before. */
+static void put_difference(struct comparison *comparison, json_t *one)
+{
+    if (comparison->json) {
+        json_array_append(comparison->list, one);
+        output_require_json();
+        return;
+    }
+    progress_clear(&comparison->progress);
+    print_difference(one);
+    if (output_has_failed())
+        output_require(output_flush());
+}
 
 /*
  * Lists a difference of the current records, unless enough are listed: of
@@ -33,7 +81,7 @@ static void list_difference(struct comparison *comparison, const char *field,
 {
     const struct side_record *record = &comparison->side[0].record;
     char key[KEY_TEXT];
-    if ((int64_t)json_array_size(comparison->list) < comparison->listed) {
+    if (comparison->listed < comparison->differences) {
         if (record->key)
             inspection_key(key, record->key, record->key_size, record->key_cut);
         json_t *one =
@@ -41,7 +89,10 @@ static void list_difference(struct comparison *comparison, const char *field,
                       "key", record->key ? key : NULL, "field",
                       field ? output_text(field) : NULL);
         json_object_update(one, rest);
-        json_array_append_new(comparison->list, one);
+        output_require_json();
+        put_difference(comparison, one);
+        comparison->listed++;
+        json_decref(one);
     }
     json_decref(rest);
 }
@@ -270,16 +321,16 @@ static void compare_sides(struct comparison *comparison)
     struct side *side = comparison->side;
     int64_t a = side[0].count, b = side[1].count;
     int64_t total = a < 0 || (b >= 0 && b < a) ? b : a;
-    struct progress progress;
-    progress_start(&progress, "records", total, comparison->json);
+    struct progress *progress = &comparison->progress;
+    progress_start(progress, "records", total, comparison->json);
     while (comparison->compared < total && side_next(&side[0]) &&
            side_next(&side[1])) {
         compare_records(comparison);
         output_require(interrupt_check());
-        progress_update(&progress, comparison->compared);
+        progress_update(progress, comparison->compared);
     }
     read_end(side);
-    progress_finish(&progress);
+    progress_finish(progress);
     if (a >= 0 && b >= 0)
         comparison->extra[a < b] = a < b ? b - a : a - b;
 }
@@ -308,38 +359,6 @@ static int report_json(const struct comparison *comparison)
         number(comparison->greatest), "only_in_a",
         (json_int_t)comparison->extra[0], "only_in_b",
         (json_int_t)comparison->extra[1], "differences", comparison->list));
-}
-
-static void print_value(const json_t *value)
-{
-    if (json_is_string(value))
-        printf("%s", plain_text(json_string_value(value)));
-    else
-        json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-}
-
-/* "record 3, key 00000003: data[0, 5, 6]: 1 in A, 2 in B" */
-static void print_difference(const json_t *one)
-{
-    const char *key = json_string_value(json_object_get(one, "key"));
-    const json_t *field = json_object_get(one, "field");
-    const json_t *reason = json_object_get(one, "reason");
-    const json_t *at = json_object_get(one, "at");
-    printf("record %lld%s%s: ",
-           (long long)json_integer_value(json_object_get(one, "record")),
-           key ? ", key " : "", key ? plain_text(key) : "");
-    if (field)
-        print_value(field);
-    if (json_array_size(at))
-        print_value(at);
-    printf("%s", field ? ": " : "");
-    print_value(reason ? reason : json_object_get(one, "a"));
-    if (!reason) {
-        printf(" in A, ");
-        print_value(json_object_get(one, "b"));
-        printf(" in B");
-    }
-    printf("\n");
 }
 
 /* A layer that chose its seed itself differs from a dump of another seed. */
@@ -372,9 +391,6 @@ static int report_text(const struct comparison *comparison)
 {
     if (has_nothing(comparison))
         return 0;
-    size_t listed = json_array_size(comparison->list);
-    for (size_t i = 0; i < listed; i++)
-        print_difference(json_array_get(comparison->list, i));
     for (int side = 0; side < 2; side++)
         if (comparison->extra[side] && !comparison->compared)
             printf("%s has no records, %s has %lld\n",
@@ -481,7 +497,7 @@ static int compare(struct comparison *comparison)
 int command_compare(int argc, char **argv)
 {
     static struct comparison comparison = {.source = LAYER_SOURCE_OPTIONS_INIT,
-                                           .listed = 10};
+                                           .differences = 10};
     static struct layer_source_options checked; /* large for a stack */
     struct option_spec layer[LAYER_SOURCE_OPTIONS];
     layer_source_options_list(layer, &comparison.source);
@@ -491,7 +507,7 @@ int command_compare(int argc, char **argv)
         option_flag("keys", "also compare the keys of two databases",
                     &comparison.keys),
         {"differences", "N", "how many to list (10)", option_int,
-         &comparison.listed, 0, INT32_MAX},
+         &comparison.differences, 0, INT32_MAX},
         option_flag("json", "print one JSON object", &comparison.json),
         {0}};
     const struct usage usage = {

@@ -219,8 +219,8 @@ static int exists(const char *name)
 static int is_expected(const command *one, const char *name)
 {
     static const char *const names[] = {
-        ".",    "..",  "base",    "images", "labels", "list",   "net",
-        "mean", "old", "earlier", "stdout", "stderr", "struck", NULL};
+        ".",      "..",  "base",    "images", "labels", "list",   "net", "mean",
+        "unlike", "old", "earlier", "stdout", "stderr", "struck", NULL};
     for (int i = 0; names[i]; i++)
         if (!strcmp(name, names[i]))
             return 1;
@@ -378,6 +378,41 @@ START_TEST(any_call_of_a_command_may_fail)
 }
 END_TEST
 
+/* The object of a comparison is whole, or there is none. */
+START_TEST(a_comparison_ends_with_its_memory)
+{
+    static const command differing = {
+        "compare --json",
+        {"compare", "--json", "--differences", "1000", "base", "unlike"},
+        NULL,
+        0,
+        0};
+    int result = run(&differing, NULL);
+    uLong expected = digest_result(&differing);
+    ck_assert(WIFEXITED(result) && WEXITSTATUS(result) == 1);
+    int failures = 0, struck = 1;
+    for (int n = 0; struck; n++) {
+        char fault[64];
+        snprintf(fault, sizeof(fault), "memory:%d:%d", n, ENOMEM);
+        unlink(in("struck"));
+        result = run(&differing, fault);
+        struck = exists("struck");
+        if (WIFEXITED(result) && WEXITSTATUS(result) == 1) {
+            ck_assert_msg(digest_result(&differing) == expected,
+                          "%s: another result", fault);
+            continue;
+        }
+        check_failure(&differing, fault, result, expected, 0);
+        char *text = load_text("stdout");
+        ck_assert_msg(!text[0], "%s: goes on to '%s'", fault, text);
+        free(text);
+        failures++;
+    }
+    /* A sanitizer's calls do not fail. */
+    ck_assert(IS_SANITIZED || failures > 100);
+}
+END_TEST
+
 static void store(const char *name, const char *bytes, size_t size)
 {
     fixture_store(in(name), bytes, size);
@@ -398,6 +433,13 @@ static void make_inputs(void)
         NULL,
         0,
         0};
+    static const command unlike = {"unlike",
+                                   {"synth", "digits", "--count", "20",
+                                    "--shape", "1,8,8", "--seed", "2",
+                                    "unlike"},
+                                   NULL,
+                                   0,
+                                   0};
     static const command old = {
         "old",
         {"synth", "digits", "--count", "4", "--shape", "1,2,3", "old"},
@@ -427,6 +469,7 @@ static void make_inputs(void)
     store("list", list, sizeof(list) - 1);
     store("net", net, sizeof(net) - 1);
     make_input(&base);
+    make_input(&unlike);
     make_input(&old);
     make_input(&earlier);
     ck_assert_int_eq(rename(in("earlier/label.npy"), in("earlier/odd.npy")), 0);
@@ -451,6 +494,7 @@ int main(void)
     tcase_add_unchecked_fixture(tcase, make_inputs, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, any_call_of_a_command_may_fail, 0, COMMANDS);
+    tcase_add_test(tcase, a_comparison_ends_with_its_memory);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -602,6 +602,13 @@ has '^only good has the last 100 records$'
 "$leat" synth digits --count 1000 --seed 4 another >/dev/null
 run 1 compare good another --differences 3
 check 'three differences' test "$(grep -c '^record' out)" -eq 3
+# Whether there was more to be written after that or not.
+for size in 1 2 4 8; do
+    (ulimit -f $size && trap '' XFSZ &&
+        exec "$leat" compare good another --differences 1000 >full) 2>err
+    check "a disk full at $size: $(cat err)" \
+        grep -qx 'leat: stdout: cannot write: File too large' err
+done
 
 # What follows the last record may be damage, such as a leaf that branches share.
 "$leat" synth digits --count 1000 --seed 3 shared >/dev/null
@@ -671,6 +678,30 @@ if ! grep -qaE '__[at]san_init' "$leat"; then
     check "files that are large in all: $(cat err)" test "$status" -eq 0
     has '^20 records are the same$'
     rm hollow/data.*
+fi
+# Of any number of differences the text takes no memory, and the JSON object ends
+# where there is none.
+if ! grep -qaE '__[at]san_init' "$leat"; then
+    mkdir -p filled
+    for side in hollow filled; do
+        npy '400000, 1' >$side/data.npy
+    done
+    head -c 1600000 /dev/zero >>hollow/data.npy
+    head -c 1600000 /dev/zero | tr '\0' '@' >>filled/data.npy
+    compare_many() {
+        status=0
+        (ulimit -v 300000 && exec "$leat" compare --differences 400000 "$@" hollow filled \
+            >out 2>err) || status=$?
+    }
+    compare_many
+    check "many differences: $(cat err)" test "$status" -eq 1
+    check 'each difference' test "$(grep -c '^record' out)" -eq 400000
+    compare_many --json
+    check "many differences in JSON: $status" test "$status" -eq 2
+    check 'no part of an object' test ! -s out
+    check "why there is no object: $(cat err)" \
+        grep -qx 'leat: out of memory: the output is not complete' err
+    rm -r filled hollow/data.npy
 fi
 # A file that is another one when its turn comes: the layer waits for its second batch.
 # Files are mapped when they are opened too, but there the process does not wait.

@@ -52,6 +52,12 @@ while [ $count -lt 2000000 ]; do
 done
 shows "\[#*\.*\] +[0-9]+ %  [0-9.]+ ([kMG] )?[a-z]+/s  [0-9]+ s left"
 shows "${clear}drawn: $count records"
+# A difference has a line of its own, which is none of the bar's.
+"$leat" synth noise --count $count --seed 2 --shape 3,32,32 unlike >/dev/null
+on_terminal compare --differences $count drawn unlike && complain "compare: status 0"
+shows "${clear}record [0-9]+, key"
+grep -qE $'[^\r]\033\\[Krecord' shown && complain 'a difference behind a bar'
+rm -r unlike
 # A picture is not for a terminal.
 on_terminal show drawn --out - && complain 'a picture on a terminal'
 shows 'would write a picture to a terminal'

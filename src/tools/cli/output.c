@@ -63,6 +63,12 @@ void output_begin(void)
     json_set_alloc_funcs(alloc_json, free);
 }
 
+void output_require_json(void)
+{
+    if (atomic_load(&lacks_json))
+        output_exit(EXIT_SUCCESS);
+}
+
 /* A line that is too long keeps both its ends, as leat_error's does: names in
    it are long, and the reason follows them. */
 static void format_line(char out[LINE_BYTES], const char *format, va_list list)
@@ -165,7 +171,8 @@ static int write_plain(const char *text)
 int output_json_write(const json_t *object, size_t flags)
 {
     char *text = json_dumps(object, JSON_REAL_PRECISION(9) | flags);
-    bool failed = !text || write_plain(text);
+    /* Jansson may leave out bytes of it. */
+    bool failed = !text || atomic_load(&lacks_json) || write_plain(text);
     (void)output_has_failed();
     free(text);
     return failed ? -1 : 0;
@@ -193,7 +200,7 @@ json_t *output_text(const char *text)
     json_t *value = json_string(text);
     if (value)
         return value;
-    char *valid = malloc(4 * strlen(text) + 1);
+    char *valid = alloc_json(4 * strlen(text) + 1);
     size_t used = 0;
     for (int bytes; valid && *text; text += bytes)
         if (plain_text_decode(text, &bytes) < 0) {

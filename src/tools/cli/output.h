@@ -65,6 +65,9 @@ static inline void output_require_sound(int status)
  * memory, as it may have left out values without an error. */
 void output_begin(void);
 
+/* Ends the program in that trouble at once, where JSON lacked memory so far. */
+void output_require_json(void);
+
 /* Whether all output is written; else LEAT_EIO, with the reason. */
 int output_flush(void);
 

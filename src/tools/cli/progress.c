@@ -81,13 +81,24 @@ void progress_update(struct progress *progress, int64_t done)
     interrupt_end_message();
 }
 
+static void wipe_bar(const struct progress *progress)
+{
+    if (!progress->shown)
+        return;
+    interrupt_begin_message();
+    fprintf(stderr, "\r\033[K");
+    interrupt_end_message();
+}
+
+void progress_clear(const struct progress *progress)
+{
+    if (isatty(STDOUT_FILENO))
+        wipe_bar(progress);
+}
+
 double progress_finish(struct progress *progress)
 {
-    if (progress->shown) {
-        interrupt_begin_message();
-        fprintf(stderr, "\r\033[K");
-        interrupt_end_message();
-    }
+    wipe_bar(progress);
     progress->shown = false;
     return leat__clock_seconds() - progress->started;
 }

@@ -25,6 +25,10 @@ void progress_skip(struct progress *progress, int64_t done);
 /* `done` of the total are done. Cheap: draws ten times a second at most. */
 void progress_update(struct progress *progress, int64_t done);
 
+/* Wipes the bar, until the next update, where stdout is a terminal too: a line
+   is about to be printed there. */
+void progress_clear(const struct progress *progress);
+
 /* Wipes the bar. Returns the seconds since the start. */
 double progress_finish(struct progress *progress);
 
