@@ -8,7 +8,7 @@
  */
 static _Thread_local bool identifies;
 
-static int put_state(leat_reader *reader, leat_token *token)
+int leat_reader_save(leat_reader *reader, leat_token *token)
 {
     if (!LEAT__HAS(reader, save))
         return leat__reader_unsupported(reader, "save its state");
@@ -20,15 +20,6 @@ static int put_state(leat_reader *reader, leat_token *token)
     lines = leat__error_lines();
     return leat__reader_check_operation(reader, "revision", lines,
                                         reader->ops->revision(reader, token));
-}
-
-int leat_reader_save(leat_reader *reader, leat_token *token)
-{
-    size_t size = token->size;
-    int status = put_state(reader, token);
-    if (status)
-        token->size = size;
-    return status;
 }
 
 int leat_reader_identify(leat_reader *reader, leat_token *token)
