@@ -219,15 +219,24 @@ static int seek(leat_reader *reader, int64_t epoch)
     return leat_reader_seek(reader, (leat_position){epoch, 0}, NULL);
 }
 
-/* Whoever meets it, in the midst of a pass or before its first sample. */
+static void open_two(scripted_source *source, leat_reader **a, leat_reader **b)
+{
+    leat_pipeline *upstream = scripted_source_pipeline(source), *pipeline;
+    ck_assert_int_eq(leat_pipeline_share(&pipeline, upstream, NULL, NULL),
+                     LEAT_OK);
+    *a = open_pipeline(pipeline);
+    *b = open_pipeline(pipeline);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(upstream);
+}
+
+/* Whichever reader meets it, amid a pass or before its first sample. */
 START_TEST(a_seek_after_an_error_goes_on)
 {
     scripted_source source = SCRIPTED_SOURCE_INIT;
     source.count = 4;
-    leat_pipeline *upstream = scripted_source_pipeline(&source), *pipeline;
-    ck_assert_int_eq(leat_pipeline_share(&pipeline, upstream, NULL, NULL),
-                     LEAT_OK);
-    leat_reader *a = open_pipeline(pipeline), *b = open_pipeline(pipeline);
+    leat_reader *a, *b;
+    open_two(&source, &a, &b);
     for (int64_t i = 0; i < 4; i++)
         ck_assert_int_eq(next_record(a), i);
     ck_assert_int_eq(next_record(a), STATUS(LEAT_END));
@@ -249,8 +258,6 @@ START_TEST(a_seek_after_an_error_goes_on)
     ck_assert_int_eq(next_record(a), 1);
     leat_reader_close(a);
     leat_reader_close(b);
-    leat_pipeline_unref(pipeline);
-    leat_pipeline_unref(upstream);
 }
 END_TEST
 
@@ -260,10 +267,8 @@ START_TEST(a_pass_that_could_not_begin_is_begun_by_the_next_seek)
     scripted_source source = SCRIPTED_SOURCE_INIT;
     source.count = 2;
     source.bad_resets = 1;
-    leat_pipeline *upstream = scripted_source_pipeline(&source), *pipeline;
-    ck_assert_int_eq(leat_pipeline_share(&pipeline, upstream, NULL, NULL),
-                     LEAT_OK);
-    leat_reader *a = open_pipeline(pipeline), *b = open_pipeline(pipeline);
+    leat_reader *a, *b;
+    open_two(&source, &a, &b);
     ck_assert_int_eq(next_record(a), 0);
     ck_assert_int_eq(seek(a, 1), LEAT_EIO);
     ck_assert_int_eq(next_record(b), STATUS(LEAT_EIO));
@@ -273,8 +278,6 @@ START_TEST(a_pass_that_could_not_begin_is_begun_by_the_next_seek)
     ck_assert_int_eq(next_record(a), 1);
     leat_reader_close(a);
     leat_reader_close(b);
-    leat_pipeline_unref(pipeline);
-    leat_pipeline_unref(upstream);
 }
 END_TEST
 
