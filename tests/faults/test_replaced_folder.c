@@ -28,15 +28,28 @@ static const char *in(const char *name)
     return path;
 }
 
-static void write_packed(const char *name, const char *lines)
+static void write_packed(const char *name, const void *bytes, size_t size)
 {
     gzFile file = gzopen(in(name), "wb");
     ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(gzputs(file, lines), (int)strlen(lines));
+    ck_assert_int_eq(gzwrite(file, bytes, (unsigned)size), (int)size);
     ck_assert_int_eq(gzclose(file), Z_OK);
 }
 
-/* A file of lines, the same by gzip, and one of labels, each of the value
+/* Images of one pixel, `value`, and the same by gzip. */
+static void write_images(const char *folder, int number, unsigned char value)
+{
+    unsigned char bytes[16 + LABELS] = {0, 0, 8, 3, 0, 0, 0, LABELS,
+                                        0, 0, 0, 1, 0, 0, 0, 1};
+    char name[40];
+    memset(bytes + 16, value, LABELS);
+    snprintf(name, sizeof(name), "%s/i%d", folder, number);
+    fixture_store(in(name), bytes, sizeof(bytes));
+    snprintf(name, sizeof(name), "%s/j%d", folder, number);
+    write_packed(name, bytes, sizeof(bytes));
+}
+
+/* A file of lines, the same by gzip, and images and labels, each of the value
  * `label`. */
 static void write_files(const char *folder, int number, const char *lines,
                         unsigned char label)
@@ -44,10 +57,11 @@ static void write_files(const char *folder, int number, const char *lines,
     unsigned char bytes[8 + LABELS] = {0, 0, 8, 1, 0, 0, 0, LABELS};
     char name[40];
     memset(bytes + 8, label, LABELS);
+    write_images(folder, number, label);
     snprintf(name, sizeof(name), "%s/t%d", folder, number);
     fixture_store(in(name), lines, strlen(lines));
     snprintf(name, sizeof(name), "%s/z%d", folder, number);
-    write_packed(name, lines);
+    write_packed(name, lines, strlen(lines));
     snprintf(name, sizeof(name), "%s/l%d", folder, number);
     fixture_store(in(name), bytes, sizeof(bytes));
 }
@@ -57,17 +71,10 @@ static void make_older(int number)
 {
     const struct timespec then[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     char name[40];
-    snprintf(name, sizeof(name), "old/l%d", number);
-    ck_assert_int_eq(utimensat(AT_FDCWD, in(name), then, 0), 0);
-}
-
-static void write_images(int number)
-{
-    unsigned char bytes[16 + LABELS] = {0, 0, 8, 3, 0, 0, 0, LABELS,
-                                        0, 0, 0, 1, 0, 0, 0, 1};
-    char name[40];
-    snprintf(name, sizeof(name), "images/i%d", number);
-    fixture_store(in(name), bytes, sizeof(bytes));
+    for (const char *kind = "ijl"; *kind; kind++) {
+        snprintf(name, sizeof(name), "old/%c%d", *kind, number);
+        ck_assert_int_eq(utimensat(AT_FDCWD, in(name), then, 0), 0);
+    }
 }
 
 static void begin(void)
@@ -79,7 +86,7 @@ static void begin(void)
     for (int i = 0; i < OLD_FILES; i++) {
         write_files("old", i, "1\n1\n1\n", 1);
         make_older(i);
-        write_images(i);
+        write_images("images", i, 0);
     }
     for (int i = 0; i < NEW_FILES; i++)
         write_files("new", i, "2\n2\n", 2);
@@ -99,7 +106,7 @@ static void replace(void)
 }
 
 /* Of the last field, a line or a label, how many are 1 and how many 2; or the
- * status. */
+ * status. A pixel is 0 or what its label is. */
 static int count(const char *text, int found[3])
 {
     leat_pipeline *pipeline;
@@ -117,6 +124,9 @@ static int count(const char *text, int found[3])
         int value = last->dtype == LEAT_INT32 ? *(const int32_t *)last->data
                                               : *(const char *)last->data - '0';
         ck_assert(value == 1 || value == 2);
+        int pixel = *(const unsigned char *)sample.field[0].data;
+        if (sample.nfields == 2 && pixel)
+            ck_assert_int_eq(pixel, value);
         found[value]++;
     }
     leat_sample_finish(&sample);
@@ -138,6 +148,13 @@ static const struct {
     {"idx:%s/images/i*,%1$s/now/l*", FAULT_STAT, 10, 0},
     {"idx:%s/images/i*,%1$s/now/l[01]", FAULT_OPEN, 10, 10},
     {"idx:%s/images/i*,%1$s/now/l[01]", FAULT_STAT, 10, 10},
+    {"idx:%s/now/i[01],%1$s/now/l[01]", FAULT_OPEN, 10, 10},
+    {"idx:%s/now/i[01],%1$s/now/l[01]", FAULT_STAT, 10, 10},
+    {"idx:%s/now/i0,%1$s/now/l0", FAULT_OPEN, 5, 5},
+    {"idx:%s/now/i0,%1$s/now/l0", FAULT_STAT, 5, 5},
+    {"idx:%s/now/j0,%1$s/now/l0", FAULT_OPEN, 5, 5},
+    {"idx:%s/now/j0,%1$s/now/l0", FAULT_STAT, 5, 5},
+    {"idx:%s/now/j[01],%1$s/now/l[01]", FAULT_STAT, 10, 10},
 };
 
 /* A compressed file that is replaced later is noticed as it is read. */

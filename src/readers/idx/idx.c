@@ -217,10 +217,17 @@ static int idx_open(const leat_open *open, leat_reader **out)
     if (!status)
         status = leat__idx_labels_open(&idx->labels, open, images.n,
                                        &idx->format.revision);
-    if (!status)
-        return leat__record_reader_open_files(open, &idx->format, &images, out);
-    leat__file_list_close(&images);
-    idx_destroy(&idx->format);
+    if (status) {
+        leat__file_list_close(&images);
+        idx_destroy(&idx->format);
+        return status;
+    }
+    status = leat__record_reader_open_files(open, &idx->format, &images, out);
+    if (status)
+        return status;
+    status = leat__idx_labels_check(&idx->labels);
+    if (status)
+        (*out)->ops->close(*out);
     return status;
 }
 

@@ -2,8 +2,11 @@
 #include "base/error.h"
 #include "base/file_version.h"
 #include "base/memory.h"
+#include "pipeline/opening.h"
 #include "readers/idx/idx_header.h"
 #include "readers/stream/byte_stream.h"
+
+#include <sys/stat.h>
 
 /* The bytes that labels may take where the caller sets no limit. */
 #define LABELS_MAX ((int64_t)1 << 30)
@@ -139,6 +142,42 @@ static int load(leat__idx_labels *labels, leat__compression compression)
     return status;
 }
 
+/* A hash of which files the regular ones are, and of their versions. */
+static int look(const leat__idx_labels *labels, uint64_t *out)
+{
+    const leat__file_list *files = &labels->files;
+    struct stat about;
+    int status = LEAT_OK;
+    *out = 0xcbf29ce484222325u;
+    for (int i = 0; !status && i < files->n; i++) {
+        status = leat__opening_check(files->path[i]);
+        if (status || stat(files->path[i], &about) || !S_ISREG(about.st_mode))
+            continue;
+        const leat__file_version version = leat__file_version_of(&about);
+        *out = leat__file_hash_bytes(*out, &about.st_dev, sizeof(dev_t));
+        *out = leat__file_hash_bytes(*out, &about.st_ino, sizeof(ino_t));
+        *out = leat__file_hash_bytes(*out, &version, sizeof(version));
+    }
+    return status;
+}
+
+int leat__idx_labels_check(const leat__idx_labels *labels)
+{
+    uint64_t now;
+    if (labels->files.n == 0)
+        return LEAT_OK;
+    int status = leat__file_list_check(&labels->files);
+    if (!status)
+        status = look(labels, &now);
+    if (status || now == labels->look)
+        return status;
+    return leat_error(LEAT_EIO,
+                      "%s%s: written or replaced while it was opened with "
+                      "images; open them again",
+                      labels->files.path[0],
+                      labels->files.n > 1 ? " or other labels" : "");
+}
+
 /* Archives and images of disks may give two versions one time. */
 static uint64_t hash_values(const leat__idx_labels *labels, uint64_t hash)
 {
@@ -154,7 +193,6 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           int images, uint64_t *revision)
 {
     const char *files = leat_args_get(open->args, "labels");
-    uint64_t now = 0;
     if (!files)
         return LEAT_OK;
     labels->most = (open->max_memory > 0 ? open->max_memory / 4 : LABELS_MAX) /
@@ -171,17 +209,12 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
     *revision = 0;
     status = leat__file_list_modified(revision, &labels->files);
     if (!status)
+        status = look(labels, &labels->look);
+    if (!status)
         status = load(labels, (leat__compression)leat_args_number(
                                   open->args, "compression"));
     if (!status)
-        status = leat__file_list_check(&labels->files);
-    if (!status)
-        status = leat__file_list_modified(&now, &labels->files);
-    if (!status && now != *revision)
-        status = leat_error(LEAT_EIO,
-                            "%s: written or replaced while the labels were "
-                            "read; open them again",
-                            files);
+        status = leat__idx_labels_check(labels);
     if (!status)
         *revision = hash_values(labels, *revision);
     return status;

@@ -14,6 +14,7 @@ typedef struct leat__idx_labels {
     int64_t *first; /* where those of file i begin; one more than files */
     int64_t most;   /* there is memory for */
     leat__file_list files; /* one for each of images */
+    uint64_t look;         /* of what the files were when they were read */
 } leat__idx_labels;
 
 /*
@@ -25,6 +26,14 @@ typedef struct leat__idx_labels {
  */
 int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           int images, uint64_t *revision);
+
+/*
+ * LEAT_EIO if the files are others than those that were read: images that were
+ * opened since may be of another data set. Called once they are open. Labels
+ * that are not given pass.
+ */
+int leat__idx_labels_check(const leat__idx_labels *labels);
+
 void leat__idx_labels_close(leat__idx_labels *labels);
 
 #endif
