@@ -323,6 +323,7 @@ static void open_list(struct image_import *import)
                      (unsigned long long)image_list_digest(import->list)));
     add_options(import);
     output_require(digest_files(import, &import->files));
+    output_require(image_list_check(import->list, import->path));
     output_require(importer_add(importer, "files' sizes and times %016llx",
                                 (unsigned long long)import->files));
 }

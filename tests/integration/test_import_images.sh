@@ -153,6 +153,26 @@ says 'long: its images were written or removed while they were read; run the com
 [ "$(echo some*)" = 'some*' ] || fail "left of images that were written: $(echo some*)"
 rm -rf some*
 
+# So is a list that is replaced, with its folder, before its images were looked at.
+# Its blank lines take time.
+for release in release1 release2; do
+    cp -r "$data/images" $release
+    { cat long && yes '' | head -n 3000000; } >$release/list
+done
+tries=0
+until [ $((tries += 1)) -gt 20 ]; do
+    ln -sfn release1 current
+    timeout -s KILL 2 "$leat" import images current/list some --root current >stdout 2>stderr &
+    sleep "0.0$((tries % 10))"
+    ln -s release2 next
+    mv -T next current
+    wait $!
+    ! grep -q 'was removed or replaced' stderr || break
+    rm -rf some*
+done
+says 'current/list: was removed or replaced while its images were looked at; run'
+[ "$(echo some*)" = 'some*' ] || fail "left of a list that was replaced: $(echo some*)"
+
 # A directory is no image, and changes as the database is made in it.
 cp -r "$data/images" around
 { echo '. 0' && sed 's/^/.\//' long; } >listed

@@ -82,6 +82,25 @@ START_TEST(a_line_may_have_several_labels)
 }
 END_TEST
 
+START_TEST(a_list_that_another_file_replaces_is_noticed)
+{
+    struct image_list *list;
+    char path[64];
+    int fd = memfd_create("list", MFD_CLOEXEC);
+    int other = memfd_create("other", MFD_CLOEXEC);
+    ck_assert_int_eq(write(fd, "a 1\n", 4), 4);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(image_list_open(&list, path, 0), LEAT_OK);
+    ck_assert_int_eq(image_list_check(list, path), LEAT_OK);
+    ck_assert_int_eq(dup2(other, fd), fd);
+    ck_assert_int_eq(image_list_check(list, path), LEAT_EFORMAT);
+    close(fd);
+    close(other);
+    ck_assert_int_eq(image_list_check(list, path), LEAT_EFORMAT);
+    image_list_close(list);
+}
+END_TEST
+
 START_TEST(labels_count_in_the_digest)
 {
     labels_of_a_line = 2;
@@ -317,6 +336,7 @@ int main(void)
     TCase *lists = tcase_create("lists");
     tcase_add_checked_fixture(lists, NULL, without_labels);
     tcase_add_test(lists, a_line_may_have_several_labels);
+    tcase_add_test(lists, a_list_that_another_file_replaces_is_noticed);
     tcase_add_test(lists, labels_count_in_the_digest);
     tcase_add_test(lists, labels_that_a_datum_cannot_hold_are_refused);
     tcase_add_test(lists, the_last_space_splits_a_line);

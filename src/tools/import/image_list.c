@@ -35,6 +35,7 @@ struct image_list {
     int64_t lines;
     int64_t images; /* lines that are not blank */
     size_t labels;  /* of each line; 0: a class */
+    struct stat file;
     struct buffer text;
     struct buffer line;   /* struct line, `lines` of them */
     struct buffer values; /* float, `labels` for each image */
@@ -193,17 +194,30 @@ static int read_lines(struct image_list *list, const char *path, int fd)
 
 static int read_list(struct image_list *list, const char *path, int fd)
 {
-    struct stat found;
-    int status = input_look(fd, path, &found);
+    int status = input_look(fd, path, &list->file);
     if (status)
         return status;
-    if (S_ISDIR(found.st_mode))
+    if (S_ISDIR(list->file.st_mode))
         return leat_error(LEAT_EIO,
                           "%s: expected a list of lines NAME LABEL, found a "
                           "directory; --root has the one that names are in",
                           path);
     status = read_lines(list, path, fd);
-    return status ? status : input_check(fd, path, &found);
+    return status ? status : input_check(fd, path, &list->file);
+}
+
+int image_list_check(const struct image_list *list, const char *path)
+{
+    struct stat now;
+    if (!strcmp(path, "-") || !S_ISREG(list->file.st_mode))
+        return LEAT_OK;
+    if (!stat(path, &now) && now.st_dev == list->file.st_dev &&
+        now.st_ino == list->file.st_ino)
+        return LEAT_OK;
+    return leat_error(LEAT_EFORMAT,
+                      "%s: was removed or replaced while its images were "
+                      "looked at; run the command again",
+                      path);
 }
 
 int image_list_open(struct image_list **out, const char *path, int labels)

@@ -38,6 +38,13 @@ struct image_list;
  */
 int image_list_open(struct image_list **out, const char *path, int labels);
 
+/*
+ * That no other file has taken the place of the list's at `path` since: images
+ * that were looked at meanwhile may be those of the new one. Stdin and pipes
+ * pass. Errors: LEAT_EFORMAT.
+ */
+int image_list_check(const struct image_list *list, const char *path);
+
 /* Puts the lines into another order, always the same one for a seed. */
 void image_list_shuffle(struct image_list *list, uint64_t seed);
 
