@@ -168,34 +168,65 @@ START_TEST(readers_open_while_a_commit_waits_for_the_disk)
 }
 END_TEST
 
-START_TEST(a_full_table_of_readers_is_reported)
+/* Another process whose lock file has two slots and that holds `taken` of
+ * them, until a byte is written to *done. */
+static pid_t limit_readers(const char *directory, int taken, int *done)
 {
-    char directory[FIXTURE_PATH];
     MDB_env *env;
     MDB_txn *txn[2];
-    images_write(directory, images_record, 10);
-    int ready[2], done[2];
+    int ready[2], wanted[2];
+    char byte = 0;
     ck_assert_int_eq(pipe(ready), 0);
-    ck_assert_int_eq(pipe(done), 0);
+    ck_assert_int_eq(pipe(wanted), 0);
     ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
-    char byte = 0;
     if (child == 0) {
         mdb_env_create(&env);
         mdb_env_set_maxreaders(env, 2);
         mdb_env_open(env, directory, MDB_RDONLY | MDB_NOTLS, 0644);
-        mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[0]);
-        mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[1]);
-        if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1)
+        for (int i = 0; i < taken; i++)
+            mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[i]);
+        if (write(ready[1], &byte, 1) != 1 || read(wanted[0], &byte, 1) != 1)
             _exit(1);
         _exit(0);
     }
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    *done = wanted[1];
+    return child;
+}
+
+static void end_limit(pid_t child, int done)
+{
+    char byte = 0;
+    ck_assert_int_eq(write(done, &byte, 1), 1);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+START_TEST(readers_of_one_snapshot_need_one_slot)
+{
+    char directory[FIXTURE_PATH];
+    int done;
+    images_write(directory, images_record, 10);
+    pid_t child = limit_readers(directory, 1, &done);
+    leat_reader *a = images_open(directory), *b = images_open(directory);
+    leat_reader_close(a);
+    ck_assert_int_eq(images_count(b), 10);
+    leat_reader_close(b);
+    end_limit(child, done);
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(a_full_table_of_readers_is_reported)
+{
+    char directory[FIXTURE_PATH];
+    int done;
+    images_write(directory, images_record, 10);
+    pid_t child = limit_readers(directory, 2, &done);
     ck_assert_int_eq(images_status(directory), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "MDB_READERS_FULL"));
-    ck_assert_int_eq(write(done[1], &byte, 1), 1);
-    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    end_limit(child, done);
     /* The slots of a process that died are free again. */
     ck_assert_int_eq(images_status(directory), LEAT_OK);
     fixture_remove(directory);
@@ -459,6 +490,7 @@ int main(void)
     tcase_add_test(tcase, a_reader_keeps_its_snapshot_while_a_writer_appends);
     tcase_add_test(tcase, readers_open_while_a_writer_commits);
     tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
+    tcase_add_test(tcase, readers_of_one_snapshot_need_one_slot);
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
     tcase_add_test(
         tcase, a_reader_without_a_slot_ends_before_its_pages_are_overwritten);

@@ -219,7 +219,7 @@ int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
     if (*code)
         return LEAT_OK;
     if (at < 0)
-        return leat_error(LEAT_EIO,
+        return leat_error(LEAT_ELIMIT,
                           "%s: all %u slots for readers are taken "
                           "(MDB_READERS_FULL); close other readers, or raise "
                           "maxreaders where the database is first opened",

@@ -226,6 +226,24 @@ static int share_or_create(leat__lmdb_snapshot **out,
     return LEAT_OK;
 }
 
+/* Where all slots are taken, the one of the latest transaction, which has one.
+ * LEAT_EIO: there is none; the line is that of the lack of slots. */
+static int share_listed(leat__lmdb_snapshot **out,
+                        leat__lmdb_environment *environment)
+{
+    leat__lmdb_pin latest = {0, 0};
+    int status = leat__lmdb_environment_latest(environment, &latest.txnid);
+    if (status)
+        return status;
+    pthread_mutex_lock(&environment->snapshots_lock);
+    leat__lmdb_snapshot *shared = find_locked(environment, &latest);
+    if (shared)
+        shared->references++;
+    pthread_mutex_unlock(&environment->snapshots_lock);
+    *out = shared;
+    return shared ? LEAT_OK : LEAT_EIO;
+}
+
 /* Taking the slot may wait for other processes, so that closing needs no
  * lock that is held meanwhile. *code: why there is no slot. LEAT_AGAIN when a
  * writer was faster. */
@@ -235,6 +253,8 @@ static int try_open(leat__lmdb_snapshot **out,
 {
     leat__lmdb_pin pin;
     int status = leat__lmdb_environment_pin(environment, began, &pin, code);
+    if (status == LEAT_ELIMIT)
+        return share_listed(out, environment);
     if (status)
         return status;
     pthread_mutex_lock(&environment->snapshots_lock);
