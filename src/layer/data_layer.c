@@ -154,7 +154,8 @@ static int count_samples(const leat_data_layer_group *group, int64_t *out)
     leat_reader *reader;
     if (group->reader)
         return count_of(leat__data_reader_reader(group->reader), out);
-    int status = leat_pipeline_open(group->pipeline, &reader);
+    const leat_open_options options = leat__group_open_options(group);
+    int status = leat_pipeline_open_with(group->pipeline, &options, &reader);
     if (status)
         return status;
     status = count_of(reader, out);

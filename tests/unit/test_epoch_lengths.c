@@ -1,4 +1,5 @@
 /* Epochs that fill no batch, and those that are empty or endless. */
+#include "lmdb_fixture.h"
 #include "support/bad_records.h"
 #include "support/layer_fixture.h"
 #include "support/suite.h"
@@ -225,6 +226,35 @@ START_TEST(the_samples_of_an_epoch_are_counted)
 }
 END_TEST
 
+/* As setup opens them: a cache is of one phase. */
+START_TEST(the_samples_of_a_cache_for_tests_are_counted)
+{
+    char directory[FIXTURE_PATH], text[2 * FIXTURE_PATH];
+    int64_t n = -1;
+    leat_data_layer *layer;
+    snprintf(text, sizeof(text),
+             "range:8 | cast:value=float32 | cache:dir=%s/cached",
+             fixture_directory(directory));
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    options.batch_size = 4;
+    options.phase = LEAT_TEST;
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                         LEAT_OK);
+        ck_assert_msg(!leat_data_layer_count(layer, &n), "%d: %s", k,
+                      leat_last_error());
+        ck_assert_int_eq(n, 8);
+        ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",
+                      leat_last_error());
+        for (int i = 0; i < 4; i++)
+            ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                             LEAT_OK);
+        leat_data_layer_destroy(layer);
+    }
+    fixture_remove(directory);
+}
+END_TEST
+
 /* Also of samples that are not counted before they are read. */
 START_TEST(samples_without_an_end_are_counted_as_endless)
 {
@@ -266,6 +296,7 @@ int main(void)
         tcase, an_epoch_without_an_end_has_batches_without_an_end, 0, 4);
     tcase_add_loop_test(tcase, the_samples_of_an_epoch_are_counted, 0,
                         BAD_RECORDS_WAYS);
+    tcase_add_test(tcase, the_samples_of_a_cache_for_tests_are_counted);
     tcase_add_loop_test(tcase, samples_without_an_end_are_counted_as_endless, 0,
                         BAD_RECORDS_WAYS);
     return suite_run(suite);
