@@ -144,6 +144,8 @@ typedef enum leat_on_error {
         2 /* its place gets the nearest earlier good record of
           its epoch or the one before, other ranks' included,
           under the place's own random choices; none: zeros.
+          Of those that DROP leaves out only random access
+          knows.
           After a restore a chain that is read in order has none yet.
           With several ranks the pipeline needs random access:
           over callbacks, for example, setup is LEAT_EINVAL */

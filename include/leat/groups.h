@@ -84,8 +84,11 @@ LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
  * large groups `unbatch | shuffle:N` is the cheaper order.
  *
  * A row has the provenance of its batch. A bad one has as many bad rows as
- * its first axis is promised to have, or else one; LEAT_EDATA, too, if its
- * fields have different numbers of rows, or offsets that are none.
+ * its first axis is promised to have, or else one; so it may have more once a
+ * `cache:dir` of a stream is complete, and a token of the pass that made that
+ * cache leads to earlier rows then: drop_last promises the rows in both.
+ * LEAT_EDATA, too, if its fields have different numbers of rows, or offsets
+ * that are none.
  * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_unbatch(leat_pipeline **out,
