@@ -168,12 +168,15 @@ START_TEST(readers_open_while_a_commit_waits_for_the_disk)
 }
 END_TEST
 
-/* Another process whose lock file has two slots and that holds `taken` of
+enum { SLOTS_MAX = 200 };
+
+/* Another process whose lock file has so many slots and that holds `taken` of
  * them, until a byte is written to *done. */
-static pid_t limit_readers(const char *directory, int taken, int *done)
+static pid_t limit_readers(const char *directory, unsigned slots, int taken,
+                           int *done)
 {
     MDB_env *env;
-    MDB_txn *txn[2];
+    MDB_txn *txn[SLOTS_MAX];
     int ready[2], wanted[2];
     char byte = 0;
     ck_assert_int_eq(pipe(ready), 0);
@@ -183,7 +186,7 @@ static pid_t limit_readers(const char *directory, int taken, int *done)
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         mdb_env_create(&env);
-        mdb_env_set_maxreaders(env, 2);
+        mdb_env_set_maxreaders(env, slots);
         mdb_env_open(env, directory, MDB_RDONLY | MDB_NOTLS, 0644);
         for (int i = 0; i < taken; i++)
             mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[i]);
@@ -208,11 +211,52 @@ START_TEST(readers_of_one_snapshot_need_one_slot)
     char directory[FIXTURE_PATH];
     int done;
     images_write(directory, images_record, 10);
-    pid_t child = limit_readers(directory, 1, &done);
+    pid_t child = limit_readers(directory, 2, 1, &done);
     leat_reader *a = images_open(directory), *b = images_open(directory);
     leat_reader_close(a);
     ck_assert_int_eq(images_count(b), 10);
     leat_reader_close(b);
+    end_limit(child, done);
+    fixture_remove(directory);
+}
+END_TEST
+
+/* A process that opens the database until it is killed. */
+static pid_t open_elsewhere(const char *directory)
+{
+    int ready[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        byte = (char)(images_open(directory) != NULL);
+        if (write(ready[1], &byte, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert_int_eq(byte, 1);
+    return child;
+}
+
+/* A lock file has blocks for 126 slots when it is made. */
+START_TEST(dead_readers_free_the_last_slots_of_a_large_table)
+{
+    enum { FIRST = 126, DEAD = 4 };
+    char directory[FIXTURE_PATH];
+    pid_t reader[DEAD];
+    int done;
+    images_write(directory, images_record, 10);
+    pid_t child = limit_readers(directory, FIRST + DEAD, FIRST, &done);
+    for (int i = 0; i < DEAD; i++)
+        reader[i] = open_elsewhere(directory);
+    ck_assert_int_eq(images_status(directory), LEAT_EIO);
+    for (int i = 0; i < DEAD; i++) {
+        ck_assert_int_eq(kill(reader[i], SIGKILL), 0);
+        ck_assert_int_eq(waitpid(reader[i], NULL, 0), reader[i]);
+    }
+    ck_assert_msg(!images_status(directory), "%s", leat_last_error());
     end_limit(child, done);
     fixture_remove(directory);
 }
@@ -223,7 +267,7 @@ START_TEST(a_full_table_of_readers_is_reported)
     char directory[FIXTURE_PATH];
     int done;
     images_write(directory, images_record, 10);
-    pid_t child = limit_readers(directory, 2, &done);
+    pid_t child = limit_readers(directory, 2, 2, &done);
     ck_assert_int_eq(images_status(directory), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "MDB_READERS_FULL"));
     end_limit(child, done);
@@ -491,6 +535,7 @@ int main(void)
     tcase_add_test(tcase, readers_open_while_a_writer_commits);
     tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
     tcase_add_test(tcase, readers_of_one_snapshot_need_one_slot);
+    tcase_add_test(tcase, dead_readers_free_the_last_slots_of_a_large_table);
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
     tcase_add_test(
         tcase, a_reader_without_a_slot_ends_before_its_pages_are_overwritten);

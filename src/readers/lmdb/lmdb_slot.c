@@ -39,6 +39,14 @@ static void clear_dead(leat__lmdb_lock_file *lock, int64_t ready)
     }
 }
 
+/* Other processes may have used slots for which this one has seen no blocks. */
+static void reserve_used(leat__lmdb_lock_file *lock)
+{
+    int64_t used = count_used(lock);
+    if (used > 0 && !leat__lmdb_lock_file_has_slot(lock, used - 1))
+        (void)leat__lmdb_lock_file_reserve_slot(lock, used - 1);
+}
+
 /*
  * *ready: the slots that may be stored to meanwhile, from the first one. They
  * are made ready before: a refusal would write the mutex's page to the disk,
@@ -53,6 +61,8 @@ static int lock_slots(leat__lmdb_lock_file *lock, int64_t began, int64_t *ready,
     int code = 0;
     int status = leat__lmdb_lock_file_check(lock);
     *full = 0;
+    if (!status)
+        reserve_used(lock);
     while (!status &&
            !(*full = leat__lmdb_lock_file_ready_slots(
                  lock, (int64_t)count_used(lock) + 1, ready)) &&
