@@ -154,11 +154,9 @@ static int check_memory(const leat_open *open, int64_t samples)
 static int64_t choose_bytes(const leat_open *open, bool is_auto)
 {
     int64_t bytes = leat_args_number(open->args, "max_bytes");
-    if (!is_auto)
-        return open->max_memory;
-    if (open->max_memory == 0)
+    if (is_auto && open->max_memory == 0)
         return bytes > 0 ? bytes : AUTO_BYTES;
-    if (bytes == 0)
+    if (!is_auto || bytes == 0)
         return open->max_memory / 4;
     return bytes < open->max_memory ? bytes : open->max_memory;
 }
