@@ -363,9 +363,9 @@ LEAT_API int leat_pipeline_mix(leat_pipeline **out,
 /**
  * `merge:buffer=B`: samples of `n` inputs of equal fields, at most 256, in the
  * order of their arrival: a thread reads each, up to `buffer` samples ahead, of
- * which the caller's max_memory may have room for fewer; 0: 8. That order does
- * not come again: opening it for several ranks is LEAT_EUNSUPPORTED, and saving
- * it an error.
+ * which a quarter of the caller's max_memory may have room for fewer; 0: 8.
+ * That order does not come again: opening it for several ranks is
+ * LEAT_EUNSUPPORTED, and saving it an error.
  */
 LEAT_API int leat_pipeline_merge(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n,
@@ -430,7 +430,9 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * `mean_file`: not where they differ in the middle alone or are streams. What
  * comes through pipes cannot be told from other data, and is refused
  * (LEAT_EUNSUPPORTED); what callbacks and maps give is not looked at. A sample
- * whose checksum is wrong is a bad record. Where PATH.partial cannot be made,
+ * whose checksum is wrong is a bad record. A cache is trusted as data are: in a
+ * directory where anybody may make one, as in /tmp, it may be another user's.
+ * Where PATH.partial cannot be made,
  * as in a directory that may not be written to, open fails (LEAT_EIO); where
  * the cache cannot be completed, as on a disk that fills, the log says so, and
  * samples are read from upstream. The index of the samples takes 25 bytes of
@@ -488,8 +490,8 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * and doubles whenever the caller finds none although there had been no room.
  * It holds no more than max_bytes has room for, were the next ones as large as
  * the largest of the last 64 or more: one at least, and only one before the
- * first is read. A given N holds no more than the caller's max_memory has room
- * for, likewise.
+ * first is read. A given N holds no more than a quarter of the caller's
+ * max_memory has room for, likewise.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

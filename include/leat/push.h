@@ -15,7 +15,8 @@ extern "C" {
  *
  * A pass ends with leat_push_close: what was sent is still received, then
  * LEAT_END. leat_push_reopen begins the next one. A queue belongs to the
- * process that made it: a forked child must not use it.
+ * process that made it: a forked child must not use it, and leat_push_unref
+ * does nothing there.
  */
 typedef struct leat_push leat_push;
 

@@ -19,6 +19,7 @@
 #include "readers/push.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/shape.h"
 #include "base/thread.h"
@@ -116,6 +117,7 @@ int leat_push_create(leat_push **out, const char *name,
     }
     atomic_init(&push->references, 1);
     push->capacity = capacity;
+    push->generation = leat__fork_generation();
     snprintf(push->name, sizeof(push->name), "%s", name ? name : "push");
     copy_fields(push, fields, nfields);
     for (int i = 0; i < capacity; i++)
@@ -129,9 +131,12 @@ void leat_push_ref(leat_push *push)
     atomic_fetch_add_explicit(&push->references, 1, memory_order_relaxed);
 }
 
+/* A forked child frees nothing: threads that it lacks may wait for the
+ * conditions there. */
 void leat_push_unref(leat_push *push)
 {
-    if (!push || atomic_fetch_sub(&push->references, 1) > 1)
+    if (!push || push->generation != leat__fork_generation() ||
+        atomic_fetch_sub(&push->references, 1) > 1)
         return;
     for (int i = 0; i < push->capacity; i++)
         leat_sample_finish(&push->ring[i]);

@@ -21,6 +21,7 @@ struct leat_push {
     char field_name[LEAT_MAX_FIELDS][LEAT__PUSH_NAME_SIZE];
     char offsets_of[LEAT_MAX_FIELDS][LEAT__PUSH_NAME_SIZE];
     int capacity;
+    unsigned generation; /* of the process */
 
     atomic_int references;
     atomic_int_fast64_t held; /* bytes of buffers in the ring */

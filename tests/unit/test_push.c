@@ -11,6 +11,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { SENDERS_MAX = 16, READERS_MAX = 30, HANG = 60 };
 
@@ -732,6 +735,29 @@ static void *receive_until_stopped(void *argument)
     return NULL;
 }
 
+START_TEST(a_forked_child_may_drop_it)
+{
+    sender one;
+    int ended;
+    make(1);
+    start_sender(&one, 0, 2);
+    await_size(1);
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(HANG / 4);
+        leat_pipeline_unref(pipeline);
+        leat_push_unref(push);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert_int_eq(ended, 0);
+    leat_push_close(push);
+    pthread_join(one.id, NULL);
+}
+END_TEST
+
 START_TEST(everything_at_once_neither_hangs_nor_races)
 {
     pthread_t threads[6];
@@ -786,6 +812,7 @@ int main(void)
     tcase_add_test(tcase, readers_hold_the_queue);
     tcase_add_test(tcase, a_layer_is_fed_and_ends_but_is_not_saved);
     tcase_add_test(tcase, a_layer_that_waits_is_destroyed);
+    tcase_add_test(tcase, a_forked_child_may_drop_it);
     tcase_add_test(tcase, everything_at_once_neither_hangs_nor_races);
     return suite_run(suite);
 }
