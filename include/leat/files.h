@@ -61,7 +61,10 @@ typedef enum leat_file_index {
                                    not kept where that is yet to come, or for a
                                    link to a descriptor, as /dev/stdin is. A
                                    regular file of that name is replaced if it
-                                   is no index of the file. */
+                                   is no index of the file. In a sticky
+                                   directory, as /tmp, an index of another user
+                                   is made again, unless they are root or own
+                                   the file or the directory. */
 } leat_file_index;
 
 /**

@@ -134,7 +134,7 @@ static int check_head(const open_file *file)
     if (leat__file_read_at(file->fd, head, sizeof(head), 0) < 0 ||
         fstat(file->fd, &about))
         return leat__error_system(errno, "%s", file->path);
-    return file->check(file->user, head, (size_t)about.st_size);
+    return file->check(file->user, head, &about);
 }
 
 static int read_whole(open_file *file)

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /*
@@ -59,11 +60,12 @@ int leat__file_open_own(int *out, const char *path);
 ssize_t leat__file_read_at(int fd, void *out, size_t n, off_t at);
 
 /*
- * Called before such a file is read, with its size and first bytes, after which
- * come zeros where it has fewer: an error refuses the file.
+ * Called before such a file is read, with its first bytes, after which come
+ * zeros where it has fewer, and what fstat found: an error refuses the file.
  */
 enum { LEAT__FILE_HEAD = 64 };
-typedef int leat__file_check(const void *user, const char *head, size_t size);
+typedef int leat__file_check(const void *user, const char *head,
+                             const struct stat *about);
 
 /* leat__file_read for such a file, if `check` (or NULL) takes it. */
 int leat__file_read_own(char **out, size_t *size, const char *path,

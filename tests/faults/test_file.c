@@ -216,11 +216,12 @@ static struct {
     int status;
 } checked;
 
-static int check_head(const void *user, const char *head, size_t size)
+static int check_head(const void *user, const char *head,
+                      const struct stat *about)
 {
     ck_assert_ptr_eq(user, content);
     memcpy(checked.head, head, LEAT__FILE_HEAD);
-    checked.size = size;
+    checked.size = (size_t)about->st_size;
     return checked.status;
 }
 

@@ -1,6 +1,7 @@
 /* The index of files of records, and what is kept of it. */
 #include "readers/record/record_index.h"
 #include "readers/tfrecord.h"
+#include "support/nobody.h"
 #include "support/process_memory.h"
 #include "support/record_fixture.h"
 #include "support/sanitizer.h"
@@ -242,6 +243,53 @@ START_TEST(a_large_file_in_the_place_of_an_index_is_not_read)
     ck_assert_int_eq(count_records(), 1);
     ck_assert_int_lt(process_memory_most() - before, 64 << 10);
     ck_assert(kept_inode() != inode);
+}
+END_TEST
+
+/* Of 52 records, beside a file of 60 that has its size and time. */
+static void plant_index(uid_t owner)
+{
+    (void)remove(kept);
+    write_records(52, 14);
+    stretch(path, (off_t)file.size);
+    ck_assert_int_eq(count_records(), 52);
+    ck_assert_int_eq(chown(kept, owner, owner), 0);
+    write_records(60, 10);
+    stretch(path, (off_t)file.size);
+}
+
+START_TEST(anothers_index_in_a_sticky_directory_is_not_believed)
+{
+    enum { NOBODY = 65534, ANOTHER = 65533 };
+    static const struct {
+        mode_t mode;
+        uid_t directory, data, index;
+        bool is_nobody, is_believed;
+    } cases[] = {
+        {01777, 0, 0, NOBODY, false, false},
+        {01777, 0, 0, 0, false, true},
+        {01777, 0, NOBODY, NOBODY, false, true},
+        {01777, NOBODY, 0, NOBODY, false, true},
+        {0777, 0, 0, NOBODY, false, true},
+        {01777, 0, 0, ANOTHER, true, false},
+        {01777, 0, 0, NOBODY, true, true},
+        {01777, ANOTHER, ANOTHER, 0, true, true},
+    };
+    if (geteuid() != 0) {
+        printf("skipped: files of another user, which need root\n");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        plant_index(cases[i].index);
+        ck_assert_int_eq(chown(path, cases[i].data, cases[i].data), 0);
+        ck_assert_int_eq(chown(folder, cases[i].directory, 0), 0);
+        ck_assert_int_eq(chmod(folder, cases[i].mode), 0);
+        if (cases[i].is_nobody)
+            nobody_enter();
+        int64_t count = count_records();
+        nobody_leave();
+        ck_assert_int_eq(count, cases[i].is_believed ? 52 : 60);
+    }
 }
 END_TEST
 
@@ -492,6 +540,7 @@ int main(void)
     tcase_add_test(tcase, a_file_of_any_time_has_its_index_kept_if_it_is_past);
     tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
     tcase_add_test(tcase, a_large_file_in_the_place_of_an_index_is_not_read);
+    tcase_add_test(tcase, anothers_index_in_a_sticky_directory_is_not_believed);
     tcase_add_test(tcase, a_kept_index_keeps_to_the_limit_of_memory);
     tcase_add_test(tcase,
                    an_index_that_is_made_ends_soon_after_the_limit_of_memory);

@@ -85,11 +85,13 @@ typedef struct expected {
 } expected;
 
 /* Before the file is read: it may be of any length, and another program's. */
-static int check_head(const void *user, const char *head, size_t size)
+static int check_head(const void *user, const char *head,
+                      const struct stat *about)
 {
     const expected *wanted = user;
     leat__cache_index_header header;
-    int status = check_header(wanted->path, head, size, &header);
+    int status =
+        check_header(wanted->path, head, (size_t)about->st_size, &header);
     return status ? status
                   : leat__cache_check_count((int64_t)header.count,
                                             wanted->max_memory);

@@ -49,6 +49,7 @@ static int open_file(leat__record_source *source, const char *path,
     source->version = leat__file_version_of(&about);
     source->device = about.st_dev;
     source->inode = about.st_ino;
+    source->owner = about.st_uid;
     atomic_init(&source->entered, -1);
     status = begin_file(source, format);
     if (status)

@@ -37,9 +37,10 @@ static inline uint64_t leat__record_address_offset(uint64_t address)
 typedef struct leat__record_source {
     leat__mapped_file map; /* its name is the path, borrowed */
     leat__record_file file;
-    leat__file_version version; /* at opening, as the next two */
+    leat__file_version version; /* at opening, as the next three */
     dev_t device;
     ino_t inode;
+    uid_t owner;
     uint64_t begin;               /* of its first byte, over all files */
     const atomic_bool *cancelled; /* the reading; or NULL */
     atomic_int_fast64_t entered;  /* the epoch read by index last; -1: none */

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,12 +107,28 @@ typedef struct indexed {
     int64_t *counted; /* bytes of its offsets, in `memory` */
 } indexed;
 
-static int check_head(const void *user, const char *head, size_t size)
+/* A sticky directory, as /tmp, keeps data from all but these, and an index may
+ * not be weaker than its data. */
+static bool is_believed(const leat__record_source *source, uid_t owner)
+{
+    struct stat above;
+    if (owner == geteuid() || owner == 0 || owner == source->owner)
+        return true;
+    char *directory = leat__file_directory(source->map.name);
+    bool is_found = directory && !stat(directory, &above);
+    leat__free(directory);
+    return is_found && (!(above.st_mode & S_ISVTX) || owner == above.st_uid);
+}
+
+static int check_head(const void *user, const char *head,
+                      const struct stat *about)
 {
     const indexed *of = user;
     const leat__record_source *source = of->source;
+    size_t size = (size_t)about->st_size;
     if (!is_header((const unsigned char *)head, size, of->format,
-                   source->map.size, source->version.modified))
+                   source->map.size, source->version.modified) ||
+        !is_believed(source, about->st_uid))
         return leat_error(LEAT_EFORMAT, "no index of this file");
     *of->counted = (int64_t)(size - HEADER);
     return leat__record_index_add_memory(of->memory, source->map.name,
