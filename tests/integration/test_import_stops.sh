@@ -7,7 +7,7 @@ set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 records=${leat%/*}/tests/record_digest
 rounds=${LEAT_KILL_ROUNDS:-1}
-for program in "$records" timeout; do
+for program in "$records" perl timeout; do
     command -v "$program" >/dev/null || {
         echo "skipped: needs $program"
         exit 77
@@ -389,6 +389,17 @@ if "${user[@]}" "$leat" --version >/dev/null 2>&1 && "${user[@]}" test -r 1.bin;
 else
     echo "left out: directories without permission: no other user can run leat"
 fi
+
+# A signal to a pipeline ends its producer, too, and so the input: what came is not all.
+lines='$| = 1; for (;;) { print "12\n"; select(undef, undef, undef, 0.01) }'
+for i in {1..30}; do
+    timeout -s INT 0.15 bash -c "perl -e '$lines' |
+        '$leat' import pipeline text:/dev/stdin piped" >/dev/null 2>&1
+    [ ! -e piped ] || break
+    rm -rf piped.leat-part
+done
+[ ! -e piped ] || fail "run $i made a database of a part of its input"
+rm -rf piped piped.leat-part
 
 [ "$(echo ./*.leat-*)" = ./theirs.leat-part ] || fail "left behind: $(echo ./*.leat-*)"
 exit $failed

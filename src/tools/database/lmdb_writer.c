@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/file_access.h"
 #include "base/file_place.h"
+#include "tools/cli/interrupt.h"
 #include "tools/database/database.h"
 #include "tools/database/staged_access.h"
 
@@ -344,6 +345,8 @@ int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result)
             status = database_error(writer, code);
         if (!status)
             status = check_place(writer);
+        if (!status)
+            status = interrupt_check();
         if (status)
             return status;
         mdb_env_close(writer->env);

@@ -168,8 +168,9 @@ static int write_records(struct run *run)
     for (;;) {
         struct record record;
         int status = next_record(run, &record);
+        /* A signal to the whole pipeline may have ended its input. */
         if (status == LEAT_END)
-            return LEAT_OK;
+            return interrupt_check();
         if (!status)
             status = lmdb_writer_put(&run->writer, run->key, strlen(run->key),
                                      record.value, record.size);
