@@ -5,6 +5,8 @@
 #ifndef LEAT_READERS_FILE_LIST_H
 #define LEAT_READERS_FILE_LIST_H
 
+#include "base/file_version.h"
+
 #include <leat/ext/reader.h>
 
 #include <stddef.h>
@@ -34,12 +36,22 @@ typedef struct leat__listed_pattern {
     char text[];
 } leat__listed_pattern;
 
+/* A file with a list, as it was before it was read. */
+typedef struct leat__listed_file {
+    struct leat__listed_file *next;
+    dev_t device;
+    ino_t inode;
+    leat__file_version version;
+    char path[];
+} leat__listed_file;
+
 /* Zero is an empty one. */
 typedef struct leat__file_list {
     int n;
     int capacity;
     char **path; /* the list's own, as each text is */
     leat__listed_pattern *pattern;
+    leat__listed_file *file;
     int64_t bytes; /* that all these take */
     int64_t most;  /* that they may take; 0: no limit */
 } leat__file_list;
@@ -64,8 +76,8 @@ int leat__file_list_add(leat__file_list *list, const char *text);
 
 /*
  * LEAT_EIO if another folder has taken the place of one that a pattern listed,
- * and the pattern gives other files now: those that were opened since may be
- * neither. Called once they are open.
+ * and the pattern gives other files now, or another file that of a LIST: those
+ * that were opened since may be neither. Called once they are open.
  */
 int leat__file_list_check(const leat__file_list *list);
 

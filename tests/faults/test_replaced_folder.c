@@ -77,6 +77,17 @@ static void make_older(int number)
     }
 }
 
+/* Of the files in now/, by absolute paths. */
+static void write_list(const char *folder, int n)
+{
+    char bytes[4 * FIXTURE_PATH] = "", name[40];
+    for (int i = 0; i < n; i++)
+        snprintf(bytes + strlen(bytes), sizeof(bytes) - strlen(bytes),
+                 "%s/now/t%d\n", directory, i);
+    snprintf(name, sizeof(name), "%s/names", folder);
+    fixture_store(in(name), bytes, strlen(bytes));
+}
+
 static void begin(void)
 {
     fixture_directory(directory);
@@ -90,6 +101,8 @@ static void begin(void)
     }
     for (int i = 0; i < NEW_FILES; i++)
         write_files("new", i, "2\n2\n", 2);
+    write_list("old", OLD_FILES);
+    write_list("new", NEW_FILES);
     ck_assert_int_eq(symlink("old", in("now")), 0);
     ck_assert_int_eq(symlink("new", in("next")), 0);
 }
@@ -144,6 +157,8 @@ static const struct {
     {"text:%s/[n]ow/t*", FAULT_STAT, 6, 6},
     {"text:%s/now/z*", FAULT_OPEN, 6, 6},
     {"text:%s/now/z*", FAULT_STAT, 6, 6},
+    {"text:@%s/now/names", FAULT_OPEN, 6, 6},
+    {"text:@%s/now/names", FAULT_STAT, 6, 6},
     {"idx:%s/images/i*,%1$s/now/l*", FAULT_OPEN, 10, 0},
     {"idx:%s/images/i*,%1$s/now/l*", FAULT_STAT, 10, 0},
     {"idx:%s/images/i*,%1$s/now/l[01]", FAULT_OPEN, 10, 10},

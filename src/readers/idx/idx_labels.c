@@ -142,7 +142,8 @@ static int load(leat__idx_labels *labels, leat__compression compression)
     return status;
 }
 
-/* A hash of which files the regular ones are, and of their versions. */
+/* A hash of the versions of the regular ones. Some file systems number a file
+ * anew, so it does without numbers. */
 static int look(const leat__idx_labels *labels, uint64_t *out)
 {
     const leat__file_list *files = &labels->files;
@@ -154,8 +155,6 @@ static int look(const leat__idx_labels *labels, uint64_t *out)
         if (status || stat(files->path[i], &about) || !S_ISREG(about.st_mode))
             continue;
         const leat__file_version version = leat__file_version_of(&about);
-        *out = leat__file_hash_bytes(*out, &about.st_dev, sizeof(dev_t));
-        *out = leat__file_hash_bytes(*out, &about.st_ino, sizeof(ino_t));
         *out = leat__file_hash_bytes(*out, &version, sizeof(version));
     }
     return status;

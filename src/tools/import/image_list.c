@@ -1,5 +1,6 @@
 #include "tools/import/image_list.h"
 
+#include "base/file_version.h"
 #include "tools/cli/buffer.h"
 #include "tools/cli/input.h"
 #include "tools/cli/plain_text.h"
@@ -211,8 +212,11 @@ int image_list_check(const struct image_list *list, const char *path)
     struct stat now;
     if (!strcmp(path, "-") || !S_ISREG(list->file.st_mode))
         return LEAT_OK;
-    if (!stat(path, &now) && now.st_dev == list->file.st_dev &&
-        now.st_ino == list->file.st_ino)
+    /* Some file systems number a file anew. */
+    if (!stat(path, &now) &&
+        ((now.st_dev == list->file.st_dev && now.st_ino == list->file.st_ino) ||
+         leat__file_version_is_same(leat__file_version_of(&now),
+                                    leat__file_version_of(&list->file))))
         return LEAT_OK;
     return leat_error(LEAT_EFORMAT,
                       "%s: was removed or replaced while its images were "
