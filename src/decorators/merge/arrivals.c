@@ -461,16 +461,17 @@ static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
     return LEAT_OK;
 }
 
-/* What the items take, and what that leaves of a quarter for their samples. */
+/* What the items take, and a quarter at most, as far as that leaves it, for
+ * their samples. */
 static int share_memory(leat__arrivals *arrivals,
                         const leat__arrivals_options *options)
 {
     int64_t bytes = (int64_t)options->n * options->buffer *
                     (int64_t)(sizeof(item) + LEAT__ERROR_MAX);
-    int64_t left = options->max_memory / 4 - bytes;
-    arrivals->max_bytes = (left > 0 ? left : 0) / options->n;
-    if (options->max_memory == 0)
-        arrivals->max_bytes = -1;
+    int64_t left = options->max_memory - bytes, most = options->max_memory / 4;
+    arrivals->max_bytes = options->max_memory == 0
+                              ? -1
+                              : (left < most ? left : most) / options->n;
     if (options->max_memory == 0 || options->max_memory >= bytes) {
         leat__counter_add(&arrivals->bytes, bytes);
         return LEAT_OK;

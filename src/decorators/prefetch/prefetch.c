@@ -150,14 +150,17 @@ static int check_memory(const leat_open *open, int64_t samples)
                       (long long)open->max_memory);
 }
 
-/* What may be held: never more than the caller's limit. */
-static int64_t choose_bytes(const leat_open *open, bool is_auto)
+/* What may be held, slots included: never more than the caller's limit. */
+static int64_t choose_bytes(const leat_open *open, int64_t samples)
 {
     int64_t bytes = leat_args_number(open->args, "max_bytes");
-    if (is_auto && open->max_memory == 0)
-        return bytes > 0 ? bytes : AUTO_BYTES;
-    if (!is_auto || bytes == 0)
-        return open->max_memory / 4;
+    if (open->max_memory == 0)
+        return samples > 0 ? 0 : bytes > 0 ? bytes : AUTO_BYTES;
+    if (samples > 0)
+        bytes = open->max_memory / 4 +
+                samples * (int64_t)sizeof(leat__prefetch_slot);
+    else if (bytes == 0)
+        bytes = open->max_memory / 4;
     return bytes < open->max_memory ? bytes : open->max_memory;
 }
 
@@ -176,7 +179,7 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
     prefetch->chunk = 1;
     int usual = AUTO_FIRST * prefetch->nthreads;
     prefetch->usual = usual < AUTO_MAX ? usual : AUTO_MAX;
-    prefetch->max_bytes = choose_bytes(open, prefetch->is_auto);
+    prefetch->max_bytes = choose_bytes(open, samples);
     prefetch->generation = leat__fork_generation();
     int status = prefetch->by_index
                      ? leat_reader_count(upstream, &prefetch->count)
