@@ -1,5 +1,6 @@
 #include "base/file_place.h"
 #include "base/error.h"
+#include "base/file_access.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static bool is_anothers(const struct stat *found, const char *directory)
     uid_t user = geteuid();
     return user != found->st_uid && !stat(directory, &above) &&
            above.st_mode & S_ISVTX && user != above.st_uid &&
-           !may_change_others();
+           !(may_change_others() && leat__file_knows_user(found->st_uid));
 }
 
 /* As chattr has it. */

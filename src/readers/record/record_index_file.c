@@ -2,6 +2,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_access.h"
 #include "base/file_place.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -112,12 +113,17 @@ typedef struct indexed {
 static bool is_believed(const leat__record_source *source, uid_t owner)
 {
     struct stat above;
-    if (owner == geteuid() || owner == 0 || owner == source->owner)
+    if (owner == geteuid() || owner == 0)
+        return true;
+    /* Unknown users look alike. */
+    bool is_known = leat__file_knows_user(owner);
+    if (is_known && owner == source->owner)
         return true;
     char *directory = leat__file_directory(source->map.name);
     bool is_found = directory && !stat(directory, &above);
     leat__free(directory);
-    return is_found && (!(above.st_mode & S_ISVTX) || owner == above.st_uid);
+    return is_found &&
+           (!(above.st_mode & S_ISVTX) || (is_known && owner == above.st_uid));
 }
 
 static int check_head(const void *user, const char *head,
