@@ -491,7 +491,7 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * It holds no more than max_bytes has room for, were the next ones as large as
  * the largest of the last 64 or more: one at least, and only one before the
  * first is read. A given N holds no more than a quarter of the caller's
- * max_memory has room for, likewise.
+ * max_memory has room for beside its slots, 4 KiB each, likewise.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

@@ -78,10 +78,11 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  *
  * Opening is LEAT_EIO, with a line that names the file to remove, if the lock
  * file is another file, is damaged while another program uses it, or is held by
- * another program for more than 5 seconds; and LEAT_EIO while another program
- * uses another of the lock files that this path leads to. In a forked child
- * every call but close on a parent's reader is LEAT_ESTATE, or, of one that has
- * ended or failed, may be that status again; close does not
+ * another program for more than 5 seconds; LEAT_EIO while another program uses
+ * another of the lock files that this path leads to, or all slots for readers
+ * are taken, of which there are 126 unless liblmdb made the file with more. In
+ * a forked child every call but close on a parent's reader is LEAT_ESTATE, or,
+ * of one that has ended or failed, may be that status again; close does not
  * affect the parent, and the child can open the database again. Fields: `data`,
  * channels x height x width, uint8 or float32, or the bytes of an encoded
  * image; and `label`, an int32 scalar. Owned by the caller:
