@@ -1,5 +1,6 @@
 /* prefetch: order, epochs, options and memory. */
 #include "base/memory.h"
+#include "decorators/prefetch/prefetch_buffer.h"
 #include "pipeline/reader_chain.h"
 #include "support/prefetch_fixture.h"
 #include "support/suite.h"
@@ -450,6 +451,15 @@ START_TEST(a_number_keeps_to_a_quarter_of_the_callers_memory)
 }
 END_TEST
 
+/* Half of that memory here. */
+START_TEST(many_slots_leave_room_for_samples)
+{
+    const int64_t least = 1000 * (int64_t)sizeof(leat__prefetch_slot);
+    ck_assert_int_gt(hold_large(1000, 0, 80 * LARGE, 1, least + 10 * LARGE),
+                     least + 10 * LARGE);
+}
+END_TEST
+
 /* The thread's own start is one allocation, so a thread may be missing. */
 START_TEST(every_allocation_may_fail)
 {
@@ -499,6 +509,7 @@ int main(void)
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, auto_doubles_up_to_its_bytes);
     tcase_add_test(tcase, auto_begins_within_its_bytes);
+    tcase_add_test(tcase, many_slots_leave_room_for_samples);
     tcase_add_test(tcase, a_number_keeps_to_a_quarter_of_the_callers_memory);
     tcase_add_test(tcase, every_allocation_may_fail);
     return suite_run(suite);
