@@ -363,7 +363,8 @@ LEAT_API int leat_pipeline_mix(leat_pipeline **out,
 /**
  * `merge:buffer=B`: samples of `n` inputs of equal fields, at most 256, in the
  * order of their arrival: a thread reads each, up to `buffer` samples ahead, of
- * which a quarter of the caller's max_memory may have room for fewer; 0: 8.
+ * which its part of a quarter of the caller's max_memory may have room for
+ * fewer; 0: 8.
  * That order does not come again: opening it for several ranks is
  * LEAT_EUNSUPPORTED, and saving it an error.
  */
@@ -468,7 +469,8 @@ typedef struct leat_prefetch_options {
     int64_t samples;   /* read ahead at most; 0 or -1: chosen, as below */
     int threads;       /* that read; 0: 1 */
     int64_t max_bytes; /* that the chosen number may take, at most the caller's
-                          max_memory; 0: a quarter of that, or 256 MiB */
+                          max_memory; 0: its part of a quarter of that, or
+                          256 MiB */
     bool unordered;    /* samples come as they are ready */
 } leat_prefetch_options;
 
@@ -490,8 +492,9 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * and doubles whenever the caller finds none although there had been no room.
  * It holds no more than max_bytes has room for, were the next ones as large as
  * the largest of the last 64 or more: one at least, and only one before the
- * first is read. A given N holds no more than a quarter of the caller's
- * max_memory has room for beside its slots, 4 KiB each, likewise.
+ * first is read. A given N holds no more than its part of a quarter of the
+ * caller's max_memory has room for beside its slots, 4 KiB each, likewise: all
+ * prefetch and merge of a pipeline share that quarter evenly.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

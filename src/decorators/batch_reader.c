@@ -130,6 +130,13 @@ static int batch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     return status == LEAT_END && *skipped == n ? LEAT_OK : status;
 }
 
+/* One batch: how many there are is the number of threads that read. */
+static int64_t batch_reserves(leat_reader *reader)
+{
+    return atomic_load_explicit(&((batch_reader *)reader)->pool.each,
+                                memory_order_relaxed);
+}
+
 /* clang-format off */
 #define BATCH_OPS                                                              \
     .size = sizeof(leat_reader_ops), .name = "batch",                          \
@@ -138,7 +145,8 @@ static int batch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     .materialize = leat__grouper_materialize, .count = leat__grouper_count,    \
     .skip = batch_skip, .can_seek = leat__decorator_can_seek,                  \
     .save = leat__decorator_save, .restore = leat__decorator_restore,          \
-    .may_block = leat__decorator_may_block, .memory = leat__grouper_memory
+    .may_block = leat__decorator_may_block, .memory = leat__grouper_memory,    \
+    .reserves = batch_reserves
 /* clang-format on */
 
 static const leat_reader_ops batch_ops = {

@@ -197,6 +197,9 @@ void leat__group_pool_count(leat__group_pool *pool, leat__group *group)
         bytes += (int64_t)(sizeof(leat_sample) + group->sample[i]->buffer_size);
     atomic_fetch_add_explicit(&pool->bytes, bytes - group->bytes,
                               memory_order_relaxed);
+    /* Of two threads' at once either will do. */
+    if (bytes > atomic_load_explicit(&pool->each, memory_order_relaxed))
+        atomic_store_explicit(&pool->each, bytes, memory_order_relaxed);
     group->bytes = bytes;
 }
 

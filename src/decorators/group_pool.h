@@ -44,6 +44,7 @@ typedef struct leat__group_pool {
     int room;
     unsigned generation;         /* of the process */
     atomic_int_fast64_t bytes;   /* of all groups */
+    atomic_int_fast64_t each;    /* of the largest group */
     atomic_size_t usual;         /* bytes of the last group that was written */
     atomic_int_fast64_t largest; /* bytes of a complete sample; 0: none yet */
     pthread_mutex_t lock;

@@ -7,6 +7,7 @@
 #include "layer/autotune.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_chain.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -152,32 +153,32 @@ static void settle_help(leat_data_layer_group *group)
     group->member[0].mode.is_possible = false;
 }
 
-/* What the readers hold, and in words, for an error, the one that holds most.
- */
-static size_t measure_readers(const leat_data_layer_group *group, char *out,
+/* What its readers are left, and in words, for an error, the one that needs
+ * most. */
+static size_t reserve_readers(const leat_data_layer_group *group, char *out,
                               size_t size)
 {
     leat_reader_stats reader[LEAT_MAX_READER_STATS];
-    int n = leat_reader_chain_stats(leat__data_reader_reader(group->reader),
-                                    reader);
+    int n = leat__reader_chain_reserves(leat__data_reader_reader(group->reader),
+                                        reader);
     int most = 0;
-    size_t held = 0;
+    size_t bytes = 0;
     for (int i = 0; i < n; i++) {
-        held += (size_t)reader[i].memory;
+        bytes += (size_t)reader[i].memory;
         most = reader[i].memory > reader[most].memory ? i : most;
     }
     *out = 0;
-    if (held > 0)
-        snprintf(out, size, ", and its readers hold %zu, %s %zu", held,
+    if (bytes > 0)
+        snprintf(out, size, ", and its readers need %zu, %s %zu", bytes,
                  reader[most].path, (size_t)reader[most].memory);
-    return held;
+    return bytes;
 }
 
 /* What the batches of a member may take, beside the readers. */
-static size_t share_memory(const leat_data_layer_group *group, size_t held)
+static size_t share_memory(const leat_data_layer_group *group, size_t reserved)
 {
     size_t all = group->options.values.max_memory;
-    size_t share = (all > held ? all - held : 0) / (size_t)group->n;
+    size_t share = (all > reserved ? all - reserved : 0) / (size_t)group->n;
     return share + (all > 0 && share == 0); /* 0 is no limit */
 }
 
@@ -191,10 +192,10 @@ static int count_batches(const leat_data_layer_group *group,
 {
     char readers[LEAT_READER_PATH_MAX + 80];
     const leat_data_layer_options *values = &group->options.values;
-    size_t held = measure_readers(group, readers, sizeof(readers));
+    size_t reserved = reserve_readers(group, readers, sizeof(readers));
     size_t each = group->room * (has_memory(group) ? 2 : 1) + shape->top_bytes +
                   leat__batch_overhead((int)values->batch_size);
-    *limit = share_memory(group, held);
+    *limit = share_memory(group, reserved);
     if (!leat__autotune_count_batches(out, values->prefetch, each, *limit))
         return leat_error(LEAT_ELIMIT,
                           "%s: max_memory is %zu bytes, but the smallest "

@@ -142,6 +142,7 @@ static int adopt_upstream(leat_pipeline *pipeline,
         leat_pipeline_ref(upstream[i]);
         pipeline->depth = max(pipeline->depth, upstream[i]->depth);
         pipeline->readers += upstream[i]->readers;
+        pipeline->ahead += upstream[i]->ahead;
         if (upstream[i]->routes > pipeline->routes)
             pipeline->routes = upstream[i]->routes;
         pipeline->may_block |= upstream[i]->may_block;
@@ -167,6 +168,7 @@ static void adopt_arguments(leat_pipeline *pipeline)
     }
     pipeline->depth++;
     pipeline->readers++;
+    pipeline->ahead += type->reads_ahead;
     pipeline->may_block |= type->may_block;
     pipeline->keeps_order = pipeline->nupstream == 0 || type->keeps_order;
     for (int i = 0; i < pipeline->nupstream; i++)

@@ -76,6 +76,15 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
     return status;
 }
 
+/* What each reader that reads ahead may hold of that. */
+static int64_t share_ahead(const leat_open_options *options,
+                           const leat_reader_figures *figures)
+{
+    int64_t ahead = figures->chain->ahead, most = options->max_memory;
+    int64_t bytes = most / 4 / (ahead > 0 ? ahead : 1);
+    return bytes > 0 || most == 0 ? bytes : 1;
+}
+
 /* A failure without a line gets one, so that an older one is not reported. */
 static int call_open(const leat_pipeline *pipeline,
                      const leat_open_options *options, int depth,
@@ -96,6 +105,7 @@ static int call_open(const leat_pipeline *pipeline,
         .max_memory = options->max_memory,
         .threads = options->threads,
         .drop_behind = options->drop_behind,
+        .ahead_bytes = share_ahead(options, figures),
         .depth = depth,
         .figures = figures,
     };
@@ -259,7 +269,7 @@ static int open_chain(const leat_pipeline *pipeline,
                       const leat_open_options *options, leat_reader **out)
 {
     leat__reader_chain *chain;
-    int status = leat__reader_chain_create(&chain, pipeline->type->name);
+    int status = leat__reader_chain_create(&chain, pipeline);
     if (status)
         return status;
     status = open_reader(pipeline, options, 1, &chain->reader[0], out);

@@ -4,6 +4,7 @@
 #include "base/fork.h"
 #include "base/thread.h"
 #include "base/trace.h"
+#include "pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +51,8 @@ static leat_reader_figures *fill(leat__reader_chain *chain, int i,
     return figures;
 }
 
-int leat__reader_chain_create(leat__reader_chain **out, const char *name)
+int leat__reader_chain_create(leat__reader_chain **out,
+                              const leat_pipeline *pipeline)
 {
     int status = leat__fork_watch();
     if (status)
@@ -64,7 +66,8 @@ int leat__reader_chain_create(leat__reader_chain **out, const char *name)
         return status;
     }
     chain->generation = leat__fork_generation();
-    fill(chain, 0, NULL, name, -1);
+    chain->ahead = pipeline->ahead;
+    fill(chain, 0, NULL, pipeline->type->name, -1);
     fill(chain, LAST, NULL, "others", -1);
     atomic_store(&chain->n, 1);
     *out = chain;
@@ -217,8 +220,18 @@ static int64_t memory_of(leat_reader *reader)
     return bytes > 0 ? bytes : 0;
 }
 
-int leat_reader_chain_stats(leat_reader *reader,
-                            leat_reader_stats out[LEAT_MAX_READER_STATS])
+/* What setup leaves it. */
+static int64_t reserve_of(leat_reader *reader)
+{
+    if (!LEAT__HAS(reader, reserves))
+        return memory_of(reader);
+    int64_t bytes = reader->ops->reserves(reader);
+    return bytes > 0 ? bytes : 0;
+}
+
+/* The figures of all paths, with `bytes` of their open readers. */
+static int read_figures(leat_reader *reader, int64_t (*bytes)(leat_reader *),
+                        leat_reader_stats out[LEAT_MAX_READER_STATS])
 {
     leat__reader_chain *chain = reader->state->figures->chain;
     bool is_locked = is_own(chain);
@@ -237,8 +250,20 @@ int leat_reader_chain_stats(leat_reader *reader,
     }
     const struct leat_reader_state *at = is_locked ? chain->first : NULL;
     for (; at; at = at->next)
-        out[at->figures - chain->reader].memory += memory_of(at->reader);
+        out[at->figures - chain->reader].memory += bytes(at->reader);
     if (is_locked)
         pthread_mutex_unlock(&chain->lock);
     return n;
+}
+
+int leat_reader_chain_stats(leat_reader *reader,
+                            leat_reader_stats out[LEAT_MAX_READER_STATS])
+{
+    return read_figures(reader, memory_of, out);
+}
+
+int leat__reader_chain_reserves(leat_reader *reader,
+                                leat_reader_stats out[LEAT_MAX_READER_STATS])
+{
+    return read_figures(reader, reserve_of, out);
 }

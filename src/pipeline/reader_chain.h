@@ -49,6 +49,7 @@ typedef struct leat_reader_figures {
 struct leat__reader_chain {
     pthread_mutex_t lock;
     unsigned generation; /* of the process that opened it */
+    int64_t ahead;       /* readers that read ahead; immutable */
     /* Changed under lock. */
     atomic_int n;                    /* of reader, how many are in use */
     struct leat_reader_state *first; /* of the readers that report memory */
@@ -66,8 +67,9 @@ typedef struct leat__reader_call {
     int64_t inner; /* of its time, what is not its own */
 } leat__reader_call;
 
-/* A chain of one path. LEAT_ENOMEM. */
-int leat__reader_chain_create(leat__reader_chain **out, const char *name);
+/* A chain of one path, for the readers of `pipeline`. LEAT_ENOMEM. */
+int leat__reader_chain_create(leat__reader_chain **out,
+                              const leat_pipeline *pipeline);
 
 /* Frees it after its readers. Takes NULL. */
 void leat__reader_chain_destroy(leat__reader_chain *chain);
@@ -89,6 +91,10 @@ leat_reader_figures *leat__reader_chain_add(leat_reader_figures *owner,
 /* Has the memory of an open reader reported, until it is removed. */
 void leat__reader_chain_attach(leat_reader *reader);
 void leat__reader_chain_detach(const leat_reader *reader);
+
+/* leat_reader_chain_stats, but `memory` is what setup leaves each. */
+int leat__reader_chain_reserves(leat_reader *reader,
+                                leat_reader_stats out[LEAT_MAX_READER_STATS]);
 
 /* For an inline function. */
 void leat__reader_call_enter(leat__reader_call *call,

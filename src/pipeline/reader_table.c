@@ -73,6 +73,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "the reader type \"%s\": own_access is %d: expected "
                           "0 or 1",
                           type->name, type->own_access);
+    if (type->reads_ahead != 0 && type->reads_ahead != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": reads_ahead is %d: expected "
+                          "0 or 1",
+                          type->name, type->reads_ahead);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

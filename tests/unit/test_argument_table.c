@@ -129,6 +129,15 @@ START_TEST(a_type_has_its_own_access_or_not)
 }
 END_TEST
 
+START_TEST(a_type_reads_ahead_or_not)
+{
+    leat_reader_type type = type_of(NULL);
+    type.reads_ahead = 2;
+    ck_assert_int_eq(leat_reader_register(&type), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "reads_ahead is 2"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("argument_table");
@@ -139,5 +148,6 @@ int main(void)
     tcase_add_test(tcase, entries_of_a_later_header_are_found);
     tcase_add_test(tcase, a_type_that_passes_on_has_one_upstream);
     tcase_add_test(tcase, a_type_has_its_own_access_or_not);
+    tcase_add_test(tcase, a_type_reads_ahead_or_not);
     return suite_run(suite);
 }

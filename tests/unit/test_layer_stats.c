@@ -1,4 +1,5 @@
 /* Statistics tell apart what the threads, and forward, wait for. */
+#include "decorators/prefetch/prefetch_buffer.h"
 #include "layer/batch.h"
 #include "support/layer_fixture.h"
 #include "support/scripted_source.h"
@@ -220,13 +221,107 @@ START_TEST(readers_memory_counts_against_max_memory)
         ck_assert_int_eq(status, missing ? LEAT_ELIMIT : LEAT_OK);
         if (missing)
             ck_assert_ptr_nonnull(strstr(leat_last_error(),
-                                         ", and its readers hold 1000000, map "
+                                         ", and its readers need 1000000, map "
                                          "1000000"));
         leat_stats stats = {.size = sizeof(stats)};
         ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
         ck_assert_int_le(stats.memory.host, batches / 2);
         leat_data_layer_destroy(layer);
     }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* As many as `_i` of prefetch together may hold a quarter, which setup leaves
+   them whatever their threads hold by then. */
+START_TEST(readers_that_read_ahead_share_a_quarter_of_max_memory)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_prefetch_options ahead = {.size = sizeof(ahead), .samples = 2};
+    leat_pipeline *pipeline = layer_fixture_pipeline();
+    for (int i = 0; i < _i; i++) {
+        leat_pipeline *upstream = pipeline;
+        ck_assert_int_eq(leat_pipeline_prefetch(&pipeline, upstream, &ahead),
+                         LEAT_OK);
+        leat_pipeline_unref(upstream);
+    }
+    options.batch_size = 64;
+    options.prefetch = 1;
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    int64_t two = read_stats(&fixture).memory.host +
+                  2 * (int64_t)leat__batch_overhead(64);
+    layer_fixture_close(&fixture);
+    int64_t slots = _i * ahead.samples * (int64_t)sizeof(leat__prefetch_slot);
+    for (int lacking = 0; lacking <= 1; lacking++) {
+        leat_data_layer *layer;
+        options.max_memory =
+            (size_t)((two + slots) / 3 * 4 + 8 * (_i + 1) - lacking * two / 16);
+        ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                         LEAT_OK);
+        int status = leat_data_layer_setup(layer, NULL, 0);
+        ck_assert_msg(status == (lacking ? LEAT_ELIMIT : LEAT_OK), "%s",
+                      leat_last_error());
+        if (lacking)
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), ", prefetch "));
+        leat_data_layer_destroy(layer);
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static int64_t reserve_of(leat_reader *reader)
+{
+    ck_assert(reader->ops->reserves != NULL);
+    return reader->ops->reserves(reader);
+}
+
+START_TEST(a_reader_that_reads_ahead_reserves_its_part)
+{
+    static const struct {
+        const char *text;
+        int64_t part;
+        bool has_places; /* beside its part */
+    } cases[] = {{"range:99 | prefetch:4", 4, true},
+                 {"range:99 | prefetch", 4, false},
+                 {"range:99 | prefetch:4 | prefetch:4", 8, true},
+                 {"(range:99) (range:9) | merge:buffer=2", 4, true},
+                 {"(range:99) (range:9 | prefetch:2) | merge", 8, true}};
+    leat_open_options open = {.size = sizeof(open), .max_memory = 1 << 20};
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, cases[_i].text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &open, &reader),
+                     LEAT_OK);
+    /* Before its threads start it holds these alone. */
+    int64_t places = cases[_i].has_places ? reader->ops->memory(reader) : 0;
+    int64_t most = open.max_memory / cases[_i].part + places;
+    ck_assert_int_ge(reserve_of(reader), most - 1);
+    ck_assert_int_le(reserve_of(reader), most);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_batch_reader_reserves_one_batch)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample[2];
+    int got;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "range:99 | batch:4"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        leat_sample *out = &sample[i];
+        leat_sample_init(out);
+        ck_assert_int_eq(leat_reader_pull(reader, &out, 1, &got), LEAT_OK);
+        ck_assert(out->deferred);
+    }
+    ck_assert_int_gt(reserve_of(reader), 0);
+    ck_assert_int_eq(reader->ops->memory(reader), 2 * reserve_of(reader));
+    for (int i = 0; i < 2; i++)
+        leat_sample_finish(&sample[i]);
+    leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -246,5 +341,10 @@ int main(void)
     tcase_add_test(tcase, a_reader_alone_that_waits_is_not_busy);
     tcase_add_test(tcase, a_shorter_structure_is_filled_as_far_as_it_goes);
     tcase_add_test(tcase, readers_memory_counts_against_max_memory);
+    tcase_add_loop_test(
+        tcase, readers_that_read_ahead_share_a_quarter_of_max_memory, 1, 6);
+    tcase_add_loop_test(tcase, a_reader_that_reads_ahead_reserves_its_part, 0,
+                        5);
+    tcase_add_test(tcase, a_batch_reader_reserves_one_batch);
     return suite_run(suite);
 }

@@ -300,6 +300,13 @@ struct leat_reader_ops {
      * says so.
      */
     int (*reads_once)(leat_reader *reader);
+
+    /**
+     * The bytes that setup leaves the reader of a layer's max_memory. For one
+     * whose threads hold now more and now less: the same in every run. NULL:
+     * what memory returns. Any thread; as memory otherwise.
+     */
+    int64_t (*reserves)(leat_reader *reader);
 };
 
 /**
@@ -429,13 +436,19 @@ typedef struct leat_open {
      * limit. A reader that chooses the size of its buffers takes at most a
      * quarter of it. One that was given a size takes that, or fails with
      * LEAT_ELIMIT and names the argument. A layer compares at setup: what
-     * `memory` of all readers reports counts like batches.
+     * `reserves` or `memory` of all readers reports counts like batches.
      */
     int64_t max_memory;
     int threads; /* that materialize may run on at a time; 0: unknown */
     int depth;   /* in the chain of readers: 1 delivers to the caller */
     struct leat_reader_figures *figures; /* leat's own */
     bool drop_behind;                    /* as in leat_open_options */
+    /**
+     * What the reader may hold of what it reads ahead on threads of its own: an
+     * even part of a quarter of max_memory, of which each reader of the
+     * pipeline that reads ahead has one; 0: no limit.
+     */
+    int64_t ahead_bytes;
 } leat_open;
 
 /**
@@ -514,6 +527,8 @@ typedef struct leat_reader_type {
      * from a cache of a stream, which has it once all is kept.
      */
     int own_access;
+    /** 1: it reads ahead on threads of its own: leat_open.ahead_bytes. */
+    int reads_ahead;
 } leat_reader_type;
 
 /**

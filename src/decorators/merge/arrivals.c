@@ -461,14 +461,25 @@ static int create_input(leat__arrivals *arrivals, int i, leat_reader *reader,
     return LEAT_OK;
 }
 
-/* What the items take, and a quarter at most, as far as that leaves it, for
- * their samples. */
+/* What the items take without their samples. */
+static int64_t size_items(const leat__arrivals *arrivals)
+{
+    return count_items(arrivals) * (int64_t)(sizeof(item) + LEAT__ERROR_MAX);
+}
+
+int64_t leat__arrivals_most(const leat__arrivals *arrivals)
+{
+    return arrivals->max_bytes < 0
+               ? 0
+               : size_items(arrivals) + arrivals->n * arrivals->max_bytes;
+}
+
+/* Beside the items their samples have ahead_bytes, as far as there are. */
 static int share_memory(leat__arrivals *arrivals,
                         const leat__arrivals_options *options)
 {
-    int64_t bytes = (int64_t)options->n * options->buffer *
-                    (int64_t)(sizeof(item) + LEAT__ERROR_MAX);
-    int64_t left = options->max_memory - bytes, most = options->max_memory / 4;
+    int64_t bytes = size_items(arrivals);
+    int64_t left = options->max_memory - bytes, most = options->ahead_bytes;
     arrivals->max_bytes = options->max_memory == 0
                               ? -1
                               : (left < most ? left : most) / options->n;

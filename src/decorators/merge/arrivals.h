@@ -52,11 +52,16 @@ typedef struct leat__arrivals_options {
     int buffer;                      /* samples that are read ahead of each */
     const leat_allocator *allocator; /* of samples */
     int64_t max_memory;              /* 0: no limit */
+    int64_t ahead_bytes;             /* of it for samples */
 } leat__arrivals_options;
 
 /* Errors: LEAT_ENOMEM; LEAT_ELIMIT for a buffer of more than max_memory. */
 int leat__arrivals_init(leat__arrivals *out,
                         const leat__arrivals_options *options);
+/* What it may hold, unless a sample takes more than an input's part; 0: there
+ * is no limit. Any thread. */
+int64_t leat__arrivals_most(const leat__arrivals *arrivals);
+
 /* Cancels the readers that have a thread, and joins the threads. */
 void leat__arrivals_finish(leat__arrivals *arrivals);
 

@@ -109,6 +109,13 @@ static int64_t merge_memory(leat_reader *reader)
     return leat__counter_get(&merge_of(reader)->arrivals.bytes);
 }
 
+static int64_t merge_reserves(leat_reader *reader)
+{
+    int64_t held = merge_memory(reader);
+    int64_t most = leat__arrivals_most(&merge_of(reader)->arrivals);
+    return held > most ? held : most;
+}
+
 static const leat_reader_ops merge_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "merge",
@@ -124,6 +131,7 @@ static const leat_reader_ops merge_ops = {
     .is_endless = leat__decorator_is_any_endless,
     .restore = merge_save,
     .memory = merge_memory,
+    .reserves = merge_reserves,
 };
 
 static int merge_open(const leat_open *open, leat_reader **out)
@@ -143,6 +151,7 @@ static int merge_open(const leat_open *open, leat_reader **out)
         .buffer = (int)leat_args_number(open->args, "buffer"),
         .allocator = open->allocator,
         .max_memory = open->max_memory,
+        .ahead_bytes = open->ahead_bytes,
     };
     int status = leat__field_list_merge_all(&merge->fields, "merge",
                                             options.upstream, options.n);
@@ -177,6 +186,7 @@ const leat_reader_type leat__merge_type = {
     .min_upstream = 1,
     .max_upstream = INPUTS_MAX,
     .may_block = 1,
+    .reads_ahead = 1,
     .open = merge_open,
 };
 

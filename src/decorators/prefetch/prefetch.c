@@ -47,6 +47,14 @@ static int64_t prefetch_memory(leat_reader *reader)
     return leat__counter_get(&((leat__prefetch *)reader)->buffer.memory);
 }
 
+/* One sample has room always. */
+static int64_t prefetch_reserves(leat_reader *reader)
+{
+    int64_t held = prefetch_memory(reader);
+    int64_t most = ((leat__prefetch *)reader)->max_bytes;
+    return held > most ? held : most;
+}
+
 /* ---- Its forms ---------------------------------------------------------- */
 
 #define PREFETCH_OPS                                                           \
@@ -55,7 +63,8 @@ static int64_t prefetch_memory(leat_reader *reader)
     .seek = leat__prefetch_seek, .cancel = leat__prefetch_cancel,              \
     .close = leat__prefetch_close, .count = prefetch_count,                    \
     .skip = leat__prefetch_skip, .may_block = leat__decorator_may_block,       \
-    .memory = prefetch_memory, .is_endless = leat__decorator_is_any_endless
+    .memory = prefetch_memory, .reserves = prefetch_reserves,                  \
+    .is_endless = leat__decorator_is_any_endless
 #define PREFETCH_RESUMES                                                       \
     .can_seek = leat__decorator_can_seek, .save = leat__prefetch_save,         \
     .restore = leat__prefetch_restore
@@ -157,10 +166,10 @@ static int64_t choose_bytes(const leat_open *open, int64_t samples)
     if (open->max_memory == 0)
         return samples > 0 ? 0 : bytes > 0 ? bytes : AUTO_BYTES;
     if (samples > 0)
-        bytes = open->max_memory / 4 +
-                samples * (int64_t)sizeof(leat__prefetch_slot);
+        bytes =
+            open->ahead_bytes + samples * (int64_t)sizeof(leat__prefetch_slot);
     else if (bytes == 0)
-        bytes = open->max_memory / 4;
+        bytes = open->ahead_bytes;
     return bytes < open->max_memory ? bytes : open->max_memory;
 }
 
@@ -257,7 +266,7 @@ static const leat_argument prefetch_arguments[] = {
      .initial = "0",
      .max = INT64_MAX,
      .help = "memory that auto may take, of which one sample has room always; "
-             "0: a quarter of the caller's limit, or 256M"},
+             "0: its part of a quarter of the caller's limit, or 256M"},
     {.name = "unordered",
      .kind = LEAT_ARGUMENT_NUMBER,
      .keeps_samples = 1,
@@ -277,6 +286,7 @@ const leat_reader_type leat__prefetch_type = {
     .max_upstream = 1,
     .passes_on = 1,
     .keeps_order = 1,
+    .reads_ahead = 1,
     .open = prefetch_open,
 };
 
