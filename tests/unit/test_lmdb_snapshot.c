@@ -221,6 +221,37 @@ START_TEST(readers_of_one_snapshot_need_one_slot)
 }
 END_TEST
 
+/* Slots of its lock file that have ever been taken. */
+static uint32_t count_slots(const char *directory)
+{
+    enum { COUNT_AT = 56 };
+    size_t size;
+    uint32_t n;
+    unsigned char *bytes =
+        fixture_load(images_in(directory, "lock.mdb"), &size);
+    memcpy(&n, bytes + COUNT_AT, sizeof(n));
+    free(bytes);
+    return n;
+}
+
+/* It could be the last one, and another process be refused. */
+START_TEST(a_second_reader_of_a_snapshot_takes_no_slot_for_a_moment)
+{
+    char directory[FIXTURE_PATH];
+    int done;
+    images_write(directory, images_record, 10);
+    pid_t child = limit_readers(directory, 3, 1, &done);
+    leat_reader *a = images_open(directory);
+    ck_assert_uint_eq(count_slots(directory), 2);
+    leat_reader *b = images_open(directory);
+    ck_assert_uint_eq(count_slots(directory), 2);
+    leat_reader_close(a);
+    leat_reader_close(b);
+    end_limit(child, done);
+    fixture_remove(directory);
+}
+END_TEST
+
 /* A process that opens the database until it is killed. */
 static pid_t open_elsewhere(const char *directory)
 {
@@ -535,6 +566,8 @@ int main(void)
     tcase_add_test(tcase, readers_open_while_a_writer_commits);
     tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
     tcase_add_test(tcase, readers_of_one_snapshot_need_one_slot);
+    tcase_add_test(tcase,
+                   a_second_reader_of_a_snapshot_takes_no_slot_for_a_moment);
     tcase_add_test(tcase, dead_readers_free_the_last_slots_of_a_large_table);
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
     tcase_add_test(

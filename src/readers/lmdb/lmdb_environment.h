@@ -65,8 +65,8 @@ int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
  * Pins the latest transaction, by a reader slot if there is a lock file and
  * room for one: else *code is the system's error; 0: there is, or the lack of a
  * lock file was reported. Must be unpinned before the environment is closed.
- * `began`: when the caller did, by leat__clock_now. Errors: LEAT_ELIMIT if all
- * slots are taken; LEAT_EIO, LEAT_EFORMAT.
+ * `began`: when the caller did, by leat__clock_now. Errors: LEAT_EIO,
+ * LEAT_EFORMAT.
  */
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
                                int64_t began, leat__lmdb_pin *out, int *code);

@@ -438,6 +438,13 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     return LEAT_OK;
 }
 
+int leat__lmdb_lock_check(leat__lmdb_lock *lock, int64_t began)
+{
+    return leat__lmdb_lock_is_held(lock)
+               ? leat__lmdb_slot_check(&lock->file, began)
+               : LEAT_OK;
+}
+
 int leat__lmdb_lock_pin(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                         int64_t began, leat__lmdb_pin *out, int *code)
 {

@@ -112,11 +112,18 @@ int leat__lmdb_lock_check_overtaken(const leat__lmdb_lock *lock,
                                     const leat__lmdb_file *file, uint64_t id);
 
 /*
+ * Checks the lock for an opening that needs no slot; LEAT_OK where it is not
+ * held. `began` as below. Errors: LEAT_EIO if the table is damaged, or a
+ * process holds it for too long. Any thread.
+ */
+int leat__lmdb_lock_check(leat__lmdb_lock *lock, int64_t began);
+
+/*
  * Takes a slot for the latest transaction of `file`, as leat__lmdb_lock_latest
  * has it. `began`: when the caller did, by leat__clock_now. *code is ENOSPC or
  * EDQUOT where the file system has no room for one, and *out not set; else 0.
- * Errors: LEAT_ELIMIT if all are taken; LEAT_EIO if the table is damaged, or a
- * process holds it for too long; LEAT_EFORMAT. Any thread.
+ * Errors: LEAT_EIO if all are taken, the table is damaged, or a process holds
+ * it for too long; LEAT_EFORMAT. Any thread.
  */
 int leat__lmdb_lock_pin(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                         int64_t began, leat__lmdb_pin *out, int *code);

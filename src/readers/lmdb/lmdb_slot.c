@@ -212,6 +212,17 @@ static int take_locked(leat__lmdb_lock_file *lock, int64_t ready, int64_t *at,
     return LEAT_OK;
 }
 
+int leat__lmdb_slot_check(leat__lmdb_lock_file *lock, int64_t began)
+{
+    int64_t ready;
+    int full;
+    release_left(lock);
+    int status = lock_slots(lock, began, &ready, &full);
+    if (!status && !full)
+        unlock_slots(lock);
+    return status;
+}
+
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out, int *code)
 {
@@ -229,7 +240,7 @@ int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
     if (*code)
         return LEAT_OK;
     if (at < 0)
-        return leat_error(LEAT_ELIMIT,
+        return leat_error(LEAT_EIO,
                           "%s: all %u slots for readers are taken "
                           "(MDB_READERS_FULL); close other readers, or raise "
                           "maxreaders where the database is first opened",

@@ -18,10 +18,17 @@ int leat__lmdb_slot_clear_own(leat__lmdb_lock_file *lock, int64_t began,
                               int *code);
 
 /*
+ * Does what slot_take does but for taking one: frees those that were left,
+ * waits for the table and checks it. Errors: LEAT_EIO if it is damaged, or a
+ * process holds it for too long. Any thread.
+ */
+int leat__lmdb_slot_check(leat__lmdb_lock_file *lock, int64_t began);
+
+/*
  * Takes a slot, which holds no transaction yet. *code is ENOSPC or EDQUOT where
  * the file system has no room for one, and *out not set; else 0. Errors:
- * LEAT_ELIMIT if all are taken; LEAT_EIO if the table is damaged, or a process
- * holds it for too long. Any thread.
+ * LEAT_EIO if all are taken, the table is damaged, or a process holds it for
+ * too long. Any thread.
  */
 int leat__lmdb_slot_take(leat__lmdb_lock_file *lock, int64_t began,
                          int64_t *out, int *code);

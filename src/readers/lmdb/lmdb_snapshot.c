@@ -226,8 +226,8 @@ static int share_or_create(leat__lmdb_snapshot **out,
     return LEAT_OK;
 }
 
-/* Where all slots are taken, the one of the latest transaction, which has one.
- * LEAT_EIO: there is none; the line is that of the lack of slots. */
+/* The one of the latest transaction, if it has a slot; *out is NULL if there is
+ * none. A writer that commits meanwhile leaves what the slot protects. */
 static int share_listed(leat__lmdb_snapshot **out,
                         leat__lmdb_environment *environment)
 {
@@ -241,20 +241,23 @@ static int share_listed(leat__lmdb_snapshot **out,
         shared->references++;
     pthread_mutex_unlock(&environment->snapshots_lock);
     *out = shared;
-    return shared ? LEAT_OK : LEAT_EIO;
+    return LEAT_OK;
 }
 
-/* Taking the slot may wait for other processes, so that closing needs no
- * lock that is held meanwhile. *code: why there is no slot. LEAT_AGAIN when a
- * writer was faster. */
+/* No second slot is taken, not even for a moment: it may be the last one, and
+ * another process's first. Waits for other processes hold no lock that closing
+ * needs. *code: why there is no slot. LEAT_AGAIN when a writer was faster. */
 static int try_open(leat__lmdb_snapshot **out,
                     leat__lmdb_environment *environment, int64_t began,
                     int *code)
 {
     leat__lmdb_pin pin;
-    int status = leat__lmdb_environment_pin(environment, began, &pin, code);
-    if (status == LEAT_ELIMIT)
-        return share_listed(out, environment);
+    int status = leat__lmdb_lock_check(environment->lock, began);
+    if (!status)
+        status = share_listed(out, environment);
+    if (status || *out)
+        return status;
+    status = leat__lmdb_environment_pin(environment, began, &pin, code);
     if (status)
         return status;
     pthread_mutex_lock(&environment->snapshots_lock);
