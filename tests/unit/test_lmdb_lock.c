@@ -21,7 +21,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { RECORDS = 10, HEADER = 128, LOCK_BYTES = 8192, SLOT = 64 };
+enum { RECORDS = 10, HEADER = 128, SLOT = 64 };
+
+/* Sizes of a lock file: of liblmdb, and of leat, with blocks for the former. */
+enum { LOCK_BYTES = 8192, NEW_BYTES = 65536 };
 
 /* Where liblmdb 0.9 has them on a 64-bit system. */
 enum {
@@ -186,10 +189,21 @@ static void visit_by_liblmdb(const char *path)
     mdb_env_close(reading);
 }
 
+/* Likewise, with as many slots as leat makes. */
+static void make_by_liblmdb(const char *path)
+{
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    ck_assert_int_eq(mdb_env_set_maxreaders(reading, 1022), 0);
+    ck_assert_int_eq(mdb_env_open(reading, path, MDB_RDONLY, 0644), 0);
+    ck_assert_int_eq(mdb_txn_begin(reading, NULL, MDB_RDONLY, &transaction), 0);
+    mdb_txn_abort(transaction);
+    mdb_env_close(reading);
+}
+
 START_TEST(the_file_is_what_liblmdb_makes)
 {
     size_t ours_size, theirs_size;
-    other_process_run(visit_by_liblmdb, directory);
+    other_process_run(make_by_liblmdb, directory);
     unsigned char *theirs = fixture_load(lock, &theirs_size);
     ck_assert_int_eq(unlink(lock), 0);
     expect_ten();
@@ -282,8 +296,9 @@ START_TEST(its_blocks_are_taken_before_it_is_stored_to)
     }
     expect_ten();
     ck_assert_int_eq(stat(lock, &found), 0);
-    ck_assert_int_eq(found.st_size, LOCK_BYTES);
+    ck_assert_int_eq(found.st_size, NEW_BYTES);
     ck_assert_int_ge(found.st_blocks * 512, LOCK_BYTES);
+    ck_assert_int_lt(found.st_blocks * 512, NEW_BYTES);
 }
 END_TEST
 
@@ -305,7 +320,7 @@ START_TEST(a_lock_without_blocks_is_not_stored_to)
         ck_assert_int_eq(strstr(said, "cannot be locked") != NULL,
                          cases[i].is_full);
         ck_assert_int_eq(stat(lock, &found), 0);
-        ck_assert_int_eq(found.st_size, cases[i].is_full ? 0 : LOCK_BYTES);
+        ck_assert_int_eq(found.st_size, cases[i].is_full ? 0 : NEW_BYTES);
         ck_assert_int_eq(unlink(lock), 0);
     }
 }
@@ -342,6 +357,59 @@ START_TEST(a_slot_without_a_block_is_not_stored_to)
 }
 END_TEST
 
+/* In another process: takes slots until it has `most` or none is free, by when
+ * it has `wanted`. */
+static void take_slots(const char *path, int most, int wanted)
+{
+    int n = 0;
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    ck_assert_int_eq(mdb_env_open(reading, path, MDB_RDONLY | MDB_NOTLS, 0644),
+                     0);
+    while (n < most &&
+           mdb_txn_begin(reading, NULL, MDB_RDONLY, &transaction) == 0)
+        n++;
+    ck_assert_int_eq(n, wanted);
+}
+
+static void take_200_slots(const char *path)
+{
+    take_slots(path, 200, 200);
+}
+
+static void take_the_other_820(const char *path)
+{
+    take_slots(path, 2000, 820);
+}
+
+/* The first reader's, those of liblmdb's, and the second one's. */
+START_TEST(a_new_file_has_slots_for_a_thousand_readers)
+{
+    leat_reader *first = images_open(directory);
+    other_process other = other_process_start(take_200_slots, directory);
+    other_process_run(commit, directory);
+    leat_reader *second = images_open(directory);
+    ck_assert_str_eq(said, "");
+    other_process rest = other_process_start(take_the_other_820, directory);
+    other_process_run(commit, directory);
+    expect_refused("all 1022 slots");
+    leat_reader_close(first);
+    ck_assert_int_eq(images_status(directory), LEAT_OK);
+    other_process_stop(&rest);
+    other_process_stop(&other);
+    leat_reader_close(second);
+}
+END_TEST
+
+START_TEST(a_file_of_liblmdbs_stays_as_large_as_it_is)
+{
+    struct stat found;
+    other_process_run(visit_by_liblmdb, directory);
+    expect_ten();
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_size, LOCK_BYTES);
+}
+END_TEST
+
 /* As one of liblmdb's has on a full disk. */
 START_TEST(a_lock_with_room_for_a_page_is_used)
 {
@@ -353,7 +421,7 @@ END_TEST
 /* As a file system that copies on write, or cannot allocate, and is full. */
 START_TEST(a_lock_without_room_is_not_stored_to)
 {
-    static const unsigned char zeros[LOCK_BYTES];
+    static const unsigned char zeros[NEW_BYTES];
     size_t size, after;
     no_room = 1000;
     leat_reader *reader = images_open(directory);
@@ -361,7 +429,7 @@ START_TEST(a_lock_without_room_is_not_stored_to)
     leat_reader_close(reader);
     ck_assert_ptr_nonnull(strstr(said, "cannot be locked (No space left"));
     unsigned char *bytes = fixture_load(lock, &size);
-    ck_assert_uint_eq(size, LOCK_BYTES);
+    ck_assert_uint_eq(size, NEW_BYTES);
     ck_assert_mem_eq(bytes, zeros, size);
     free(bytes);
     /* Another process has room. */
@@ -578,7 +646,7 @@ START_TEST(a_lock_beyond_the_limit_of_files_is_not_made)
     struct stat found;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
     small = limit;
-    small.rlim_cur = LOCK_BYTES - 1;
+    small.rlim_cur = NEW_BYTES - 1;
     said[0] = 0;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
     leat_reader *reader = NULL;
@@ -872,7 +940,7 @@ typedef struct damage {
 static const damage damages[] = {
     {MAGIC_AT, 0, "not LMDB's lock file"},
     {FORMAT_AT, 0x00020001, "lock format 0x20001, expected 0x10001"},
-    {COUNT_AT, 127, "number of readers"},
+    {COUNT_AT, 1023, "number of readers"},
     {COUNT_AT, 0xffffffff, "number of readers"},
     {MUTEX_AT + 16, 0, "its mutex is damaged"},
     {MUTEX_AT + 16, 0xa5a5a5a5, "its mutex is damaged"},
@@ -1092,6 +1160,8 @@ int main(void)
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
     tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
     tcase_add_test(tcase, a_slot_without_a_block_is_not_stored_to);
+    tcase_add_test(tcase, a_new_file_has_slots_for_a_thousand_readers);
+    tcase_add_test(tcase, a_file_of_liblmdbs_stays_as_large_as_it_is);
     tcase_add_test(tcase, a_lock_with_room_for_a_page_is_used);
     tcase_add_test(tcase, a_lock_without_room_is_not_stored_to);
     tcase_add_test(tcase, a_slot_without_room_is_not_stored_to);

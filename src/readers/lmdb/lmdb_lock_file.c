@@ -31,8 +31,10 @@
 #define MAGIC 0xBEEFC0DEu
 #define FORMAT 0x00010001u
 
-/* Size of a lock file with liblmdb's default number of slots. */
+/* Size of a lock file with liblmdb's default number of slots, 126. */
 #define LOCK_BYTES 8192
+/* Of a new one: 1022 slots, of which those beyond 126 get blocks when taken. */
+#define NEW_BYTES 65536
 #define LOCK_BYTES_MAX ((off_t)64 << 20)
 
 /* How often a file that comes and goes is tried. */
@@ -462,8 +464,8 @@ static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
  * would end it. */
 static int extend(const leat__lmdb_lock_file *lock)
 {
-    int code = leat__file_check_limit(LOCK_BYTES);
-    return !code && ftruncate(lock->fd, LOCK_BYTES) ? errno : code;
+    int code = leat__file_check_limit(NEW_BYTES);
+    return !code && ftruncate(lock->fd, NEW_BYTES) ? errno : code;
 }
 
 int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
@@ -479,7 +481,7 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
     if (status || *code)
         return status;
     set_size(lock,
-             found.st_size < LOCK_BYTES ? LOCK_BYTES : (size_t)found.st_size);
+             found.st_size < LOCK_BYTES ? NEW_BYTES : (size_t)found.st_size);
     if (found.st_size < LOCK_BYTES)
         *code = extend(lock);
     if (!*code)
