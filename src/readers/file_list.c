@@ -119,32 +119,18 @@ static int alloc_named(leat__file_list *list, void **out, size_t size,
     return LEAT_OK;
 }
 
-/* As it is before it is read; a pipe is not asked again. */
-static int note_list(leat__file_list *list, const char *path)
-{
-    struct stat about;
-    if (stat(path, &about) || !S_ISREG(about.st_mode))
-        return LEAT_OK;
-    leat__listed_file *file =
-        leat__alloc_zero(1, sizeof(*file) + strlen(path) + 1);
-    if (!file)
-        return LEAT_ENOMEM;
-    strcpy(file->path, path);
-    file->device = about.st_dev;
-    file->inode = about.st_ino;
-    file->version = leat__file_version_of(&about);
-    file->next = list->file;
-    list->file = file;
-    return LEAT_OK;
-}
-
 static int add_list(leat__file_list *list, const char *path)
 {
     char *bytes;
     size_t size, limit = LIST_MAX;
-    int status = note_list(list, path);
+    leat__listed_file *noted;
+    int status = leat__listed_file_note(&noted, path);
     if (status)
         return status;
+    if (noted) {
+        noted->next = list->file;
+        list->file = noted;
+    }
     if (list->most > 0 && (uint64_t)(list->most - list->bytes) < limit)
         limit = (size_t)(list->most - list->bytes);
     status = leat__file_read(&bytes, &size, path, limit);
@@ -154,6 +140,8 @@ static int add_list(leat__file_list *list, const char *path)
     }
     if (status)
         return status;
+    if (noted)
+        leat__listed_file_read(noted, bytes, size);
     list->bytes += (int64_t)size;
     status = leat__file_list_parse(list, path, bytes, size);
     list->bytes -= (int64_t)size;
@@ -170,8 +158,8 @@ typedef struct search_level {
     char part[];
 } search_level;
 
-/* How a pattern's matches are found: each folder's in turn. The levels are
- * not on the stack, which may be small. */
+/* How a pattern's matches are found: each folder's in turn. The levels are not
+ * on the stack, which may be small. */
 typedef struct pattern_search {
     leat__file_list *list;
     leat__listed_pattern *pattern;
@@ -233,8 +221,8 @@ static int add_folder(pattern_search *search, const char *path, DIR *opened)
     return LEAT_OK;
 }
 
-/* Opens the folder that the path ends in; *out NULL: there is none, which
- * is an error for the first. */
+/* Opens the folder that the path ends in; *out NULL: there is none, which is an
+ * error for the first. */
 static int open_folder(pattern_search *search, size_t used, DIR **out)
 {
     while (used > 1 && search->path[used - 1] == '/')
@@ -254,8 +242,7 @@ static int open_folder(pattern_search *search, size_t used, DIR **out)
     return status;
 }
 
-/* Names of the folder that the path ends in are matched next, if there is
- * one.
+/* Names of the folder that the path ends in are matched next, if there is one.
  */
 static int enter(pattern_search *search, size_t used, const char *part,
                  size_t size)
@@ -365,8 +352,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A match is a file, not standard input or a list as the text of a reader
- * is.
+/* A match is a file, not standard input or a list as the text of a reader is.
  */
 static int mark_file(leat__file_list *list, char **path)
 {
@@ -445,8 +431,8 @@ static bool is_in_place(const leat__listed_folder *folder)
            about.st_ino == folder->inode;
 }
 
-/* Some file systems number a folder anew, and one may have come or gone
- * that has no file of the pattern. */
+/* Some file systems number a folder anew, and one may have come or gone that
+ * has no file of the pattern. */
 static int check_pattern(const leat__file_list *list,
                          const leat__listed_pattern *pattern,
                          const leat__listed_folder *folder)
@@ -465,28 +451,12 @@ static int check_pattern(const leat__file_list *list,
                       folder->path);
 }
 
-/* Some file systems number a file anew; one that is written in place has
- * been read whole. */
-static int check_listed(const leat__listed_file *file)
-{
-    struct stat about;
-    if (!stat(file->path, &about) &&
-        ((about.st_dev == file->device && about.st_ino == file->inode) ||
-         leat__file_version_is_same(leat__file_version_of(&about),
-                                    file->version)))
-        return LEAT_OK;
-    return leat_error(LEAT_EIO,
-                      "%s: removed or replaced while its files were opened; "
-                      "open them again",
-                      file->path);
-}
-
 int leat__file_list_check(const leat__file_list *list)
 {
     int status = LEAT_OK;
     for (const leat__listed_file *file = list->file; !status && file;
          file = file->next)
-        status = check_listed(file);
+        status = leat__listed_file_check(file);
     for (const leat__listed_pattern *at = list->pattern; !status && at;
          at = at->next) {
         const leat__listed_folder *folder = at->folder;

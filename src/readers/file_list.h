@@ -6,6 +6,7 @@
 #define LEAT_READERS_FILE_LIST_H
 
 #include "base/file_version.h"
+#include "readers/listed_file.h"
 
 #include <leat/ext/reader.h>
 
@@ -35,15 +36,6 @@ typedef struct leat__listed_pattern {
     int n;
     char text[];
 } leat__listed_pattern;
-
-/* A file with a list, as it was before it was read. */
-typedef struct leat__listed_file {
-    struct leat__listed_file *next;
-    dev_t device;
-    ino_t inode;
-    leat__file_version version;
-    char path[];
-} leat__listed_file;
 
 /* Zero is an empty one. */
 typedef struct leat__file_list {

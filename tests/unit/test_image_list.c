@@ -101,6 +101,30 @@ START_TEST(a_list_that_another_file_replaces_is_noticed)
 }
 END_TEST
 
+/* Archives give the lists of two releases one time. */
+START_TEST(a_list_of_equal_size_and_time_is_read_again)
+{
+    static const struct timespec then[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    static const char *const texts[] = {"a 1\n", "b 1\n"};
+    struct image_list *list;
+    char path[64];
+    int fd[2];
+    for (int i = 0; i < 2; i++) {
+        fd[i] = memfd_create("list", MFD_CLOEXEC);
+        const char *text = texts[i && _i];
+        ck_assert_int_eq(pwrite(fd[i], text, 4, 0), 4);
+        ck_assert_int_eq(futimens(fd[i], then), 0);
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd[0]);
+    ck_assert_int_eq(image_list_open(&list, path, 0), LEAT_OK);
+    ck_assert_int_eq(dup2(fd[1], fd[0]), fd[0]);
+    ck_assert_int_eq(image_list_check(list, path), _i ? LEAT_EFORMAT : LEAT_OK);
+    close(fd[0]);
+    close(fd[1]);
+    image_list_close(list);
+}
+END_TEST
+
 START_TEST(labels_count_in_the_digest)
 {
     labels_of_a_line = 2;
@@ -337,6 +361,8 @@ int main(void)
     tcase_add_checked_fixture(lists, NULL, without_labels);
     tcase_add_test(lists, a_line_may_have_several_labels);
     tcase_add_test(lists, a_list_that_another_file_replaces_is_noticed);
+    tcase_add_loop_test(lists, a_list_of_equal_size_and_time_is_read_again, 0,
+                        2);
     tcase_add_test(lists, labels_count_in_the_digest);
     tcase_add_test(lists, labels_that_a_datum_cannot_hold_are_refused);
     tcase_add_test(lists, the_last_space_splits_a_line);

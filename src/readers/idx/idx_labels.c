@@ -6,6 +6,7 @@
 #include "readers/idx/idx_header.h"
 #include "readers/stream/byte_stream.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 /* The bytes that labels may take where the caller sets no limit. */
@@ -119,7 +120,7 @@ static int read_file(leat__idx_labels *labels, leat__byte_stream *stream,
 }
 
 /* Those of all files, one after another. */
-static int load(leat__idx_labels *labels, leat__compression compression)
+static int load(leat__idx_labels *labels)
 {
     leat__byte_stream stream;
     int64_t at = 0;
@@ -131,7 +132,8 @@ static int load(leat__idx_labels *labels, leat__compression compression)
     leat__byte_stream_init(&stream, LEAT__IDX_HEADER_MAX, NULL);
     for (int i = 0; !status && i < labels->files.n; i++) {
         const char *path = labels->files.path[i];
-        status = leat__byte_stream_open(&stream, path, compression);
+        status = leat__byte_stream_open(&stream, path,
+                                        (leat__compression)labels->compression);
         if (!status)
             status = read_file(labels, &stream, &at);
         if (!status)
@@ -142,33 +144,61 @@ static int load(leat__idx_labels *labels, leat__compression compression)
     return status;
 }
 
-/* A hash of the versions of the regular ones. Some file systems number a file
- * anew, so it does without numbers. */
-static int look(const leat__idx_labels *labels, uint64_t *out)
+/* Hashes of the versions of the regular ones, and of their numbers. */
+static int look(const leat__idx_labels *labels, uint64_t *versions,
+                uint64_t *numbers)
 {
     const leat__file_list *files = &labels->files;
     struct stat about;
     int status = LEAT_OK;
-    *out = 0xcbf29ce484222325u;
+    *versions = *numbers = 0xcbf29ce484222325u;
     for (int i = 0; !status && i < files->n; i++) {
         status = leat__opening_check(files->path[i]);
         if (status || stat(files->path[i], &about) || !S_ISREG(about.st_mode))
             continue;
         const leat__file_version version = leat__file_version_of(&about);
-        *out = leat__file_hash_bytes(*out, &version, sizeof(version));
+        *versions = leat__file_hash_bytes(*versions, &version, sizeof(version));
+        *numbers = leat__file_hash_bytes(*numbers, &about.st_dev,
+                                         sizeof(about.st_dev));
+        *numbers = leat__file_hash_bytes(*numbers, &about.st_ino,
+                                         sizeof(about.st_ino));
     }
     return status;
 }
 
+/* Whether the files have the labels that were read, in *same. */
+static int read_again(const leat__idx_labels *labels, bool *same)
+{
+    leat__idx_labels now = {.files = labels->files,
+                            .most = labels->most,
+                            .compression = labels->compression};
+    size_t files = (size_t)labels->files.n;
+    int status = load(&now);
+    *same = !status &&
+            memcmp(now.first, labels->first,
+                   (files + 1) * sizeof(*now.first)) == 0 &&
+            memcmp(now.value, labels->value,
+                   (size_t)now.first[files] * sizeof(*now.value)) == 0;
+    leat__free(now.first);
+    leat__free(now.value);
+    return status == LEAT_ENOMEM || status == LEAT_ECANCELLED ? status
+                                                              : LEAT_OK;
+}
+
 int leat__idx_labels_check(const leat__idx_labels *labels)
 {
-    uint64_t now;
+    uint64_t versions, numbers;
     if (labels->files.n == 0)
         return LEAT_OK;
     int status = leat__file_list_check(&labels->files);
     if (!status)
-        status = look(labels, &now);
-    if (status || now == labels->look)
+        status = look(labels, &versions, &numbers);
+    bool same = !status && versions == labels->versions;
+    /* Some file systems number a file anew, and archives give files of two
+     * releases one time. */
+    if (same && numbers != labels->numbers)
+        status = read_again(labels, &same);
+    if (status || same)
         return status;
     return leat_error(LEAT_EIO,
                       "%s%s: written or replaced while it was opened with "
@@ -207,11 +237,11 @@ int leat__idx_labels_open(leat__idx_labels *labels, const leat_open *open,
                           labels->files.n, images);
     *revision = 0;
     status = leat__file_list_modified(revision, &labels->files);
+    labels->compression = (int)leat_args_number(open->args, "compression");
     if (!status)
-        status = look(labels, &labels->look);
+        status = look(labels, &labels->versions, &labels->numbers);
     if (!status)
-        status = load(labels, (leat__compression)leat_args_number(
-                                  open->args, "compression"));
+        status = load(labels);
     if (!status)
         status = leat__idx_labels_check(labels);
     if (!status)

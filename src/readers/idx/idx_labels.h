@@ -14,7 +14,9 @@ typedef struct leat__idx_labels {
     int64_t *first; /* where those of file i begin; one more than files */
     int64_t most;   /* there is memory for */
     leat__file_list files; /* one for each of images */
-    uint64_t look;         /* of what the files were when they were read */
+    int compression;       /* a leat__compression */
+    uint64_t versions;     /* of the files when they were read, a hash */
+    uint64_t numbers;      /* likewise: devices and inodes */
 } leat__idx_labels;
 
 /*

@@ -460,12 +460,14 @@ static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
                : foreign_file(lock->path, "a file of something else");
 }
 
-/* 0, or the system's error: beyond the process's limit without the signal that
- * would end it. */
-static int extend(const leat__lmdb_lock_file *lock)
+/* The size of a new one, within the process's limit if that has room for any:
+ * beyond it a signal would end the process. 0, or the system's error. */
+static int extend(leat__lmdb_lock_file *lock)
 {
-    int code = leat__file_check_limit(NEW_BYTES);
-    return !code && ftruncate(lock->fd, NEW_BYTES) ? errno : code;
+    int size = leat__file_check_limit(NEW_BYTES) ? LOCK_BYTES : NEW_BYTES;
+    int code = leat__file_check_limit(size);
+    set_size(lock, (size_t)size);
+    return !code && ftruncate(lock->fd, size) ? errno : code;
 }
 
 int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
@@ -480,10 +482,10 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
         *code = reserve(lock, LOCK_BYTES, 1);
     if (status || *code)
         return status;
-    set_size(lock,
-             found.st_size < LOCK_BYTES ? NEW_BYTES : (size_t)found.st_size);
     if (found.st_size < LOCK_BYTES)
         *code = extend(lock);
+    else
+        set_size(lock, (size_t)found.st_size);
     if (!*code)
         *code = map_table(lock);
     leat__lmdb_lock_table *table = lock->table;

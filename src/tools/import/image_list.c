@@ -37,6 +37,7 @@ struct image_list {
     int64_t images; /* lines that are not blank */
     size_t labels;  /* of each line; 0: a class */
     struct stat file;
+    uint64_t digest; /* as it was read */
     struct buffer text;
     struct buffer line;   /* struct line, `lines` of them */
     struct buffer values; /* float, `labels` for each image */
@@ -204,7 +205,18 @@ static int read_list(struct image_list *list, const char *path, int fd)
                           "directory; --root has the one that names are in",
                           path);
     status = read_lines(list, path, fd);
+    list->digest = image_list_digest(list);
     return status ? status : input_check(fd, path, &list->file);
+}
+
+static bool reads_the_same(const struct image_list *list, const char *path)
+{
+    struct image_list *now;
+    if (image_list_open(&now, path, (int)list->labels))
+        return false;
+    bool same = now->digest == list->digest;
+    image_list_close(now);
+    return same;
 }
 
 int image_list_check(const struct image_list *list, const char *path)
@@ -212,11 +224,13 @@ int image_list_check(const struct image_list *list, const char *path)
     struct stat now;
     if (!strcmp(path, "-") || !S_ISREG(list->file.st_mode))
         return LEAT_OK;
-    /* Some file systems number a file anew. */
+    /* Some file systems number a file anew, and archives give lists of two
+     * releases one time. */
     if (!stat(path, &now) &&
         ((now.st_dev == list->file.st_dev && now.st_ino == list->file.st_ino) ||
-         leat__file_version_is_same(leat__file_version_of(&now),
-                                    leat__file_version_of(&list->file))))
+         (leat__file_version_is_same(leat__file_version_of(&now),
+                                     leat__file_version_of(&list->file)) &&
+          reads_the_same(list, path))))
         return LEAT_OK;
     return leat_error(LEAT_EFORMAT,
                       "%s: was removed or replaced while its images were "
