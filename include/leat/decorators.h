@@ -419,7 +419,10 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * no PATH, or the empty directory that was there. Until then another reader
  * that would write is refused (LEAT_ESTATE), and so are a PATH that no
  * directory can be renamed to, such as "." or a mount point, and a PATH.partial
- * with files that are not of an unfinished cache (LEAT_EINVAL). Where PATH is
+ * with files that are not of an unfinished cache (LEAT_EINVAL). Where files
+ * cannot be locked (flock), as on Lustre that is mounted without, the log says
+ * so, and a PATH.partial that is there is refused, since nothing tells another
+ * reader's from that of a killed process: the user removes it. Where PATH is
  * there at open, samples are views of its map, with random access, also over a
  * stream; it is refused where it was made of another data set or pipeline, or
  * for another phase (LEAT_EINVAL), and for another random_seed where something

@@ -23,7 +23,8 @@
  * Before a file is made, removed or renamed, the names have to lead to what the
  * descriptors hold: the user may have removed the directory, and another writer
  * made it again. That and the change are under names_lock, since another thread
- * may abandon the directory.
+ * may abandon the directory. Without locks (cache_lock.c) what a killed writer
+ * left is not taken over.
  *
  * Descriptors are opened while no other thread forks, as the handler that
  * closes them in a child has to find them noted.
@@ -31,7 +32,7 @@
 #include "decorators/cache/cache_partial.h"
 #include "base/file_access.h"
 #include "base/file_place.h"
-#include "base/fork.h"
+#include "base/log.h"
 #include "decorators/cache/cache_target.h"
 
 #include <dirent.h>
@@ -40,41 +41,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { DIRECTORY = O_PATH | O_DIRECTORY | O_NOFOLLOW };
-
-/* The last parts of the two paths. */
-static const char *name_of(const leat__cache_partial *partial)
-{
-    return partial->path + partial->name;
-}
-
-static const char *partial_name_of(const leat__cache_partial *partial)
-{
-    return partial->partial + partial->name;
-}
-
-/* Returns the errno, 0 on success. */
-static int open_at(int *fd, int at, const char *name, int flags)
-{
-    leat__fork_hold();
-    *fd = openat(at, name, flags | O_CLOEXEC, 0666);
-    int code = *fd < 0 ? errno : 0;
-    leat__fork_release();
-    return code;
-}
-
-/* Whether the file of that name is the open one. */
-static bool is_own(int at, const char *name, int fd)
-{
-    struct stat own, found;
-    return !fstat(fd, &own) &&
-           !fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW) &&
-           own.st_dev == found.st_dev && own.st_ino == found.st_ino;
-}
 
 /* Whether the file of that name is the one that was made. */
 static bool is_there(const leat__cache_partial *partial, const char *name,
@@ -84,18 +54,6 @@ static bool is_there(const leat__cache_partial *partial, const char *name,
     return made->number != 0 &&
            !fstatat(partial->fd, name, &found, AT_SYMLINK_NOFOLLOW) &&
            made->device == found.st_dev && made->number == found.st_ino;
-}
-
-static bool is_directory_in_place(const leat__cache_partial *partial)
-{
-    return is_own(partial->parent_fd, partial_name_of(partial), partial->fd);
-}
-
-/* Whether this writer holds the directory of this name. */
-static bool is_in_place(const leat__cache_partial *partial)
-{
-    return is_directory_in_place(partial) &&
-           is_own(partial->fd, partial->lock, partial->lock_fd);
 }
 
 /* The path without slashes at its end, after which PATH.partial would be in the
@@ -125,7 +83,7 @@ static int set_paths(leat__cache_partial *partial, const char *path)
 /* LEAT_AGAIN where it is gone already. */
 static int refuse_files(const leat__cache_partial *partial)
 {
-    if (!is_directory_in_place(partial))
+    if (!leat__cache_partial_is_there(partial))
         return LEAT_AGAIN;
     return leat_error(LEAT_EINVAL,
                       "%s: it holds files that are not of an unfinished cache; "
@@ -185,15 +143,15 @@ static int cannot_make(const leat__cache_partial *partial, int code)
 /* Inside the one that is replaced. Returns the errno. */
 static int make_inside(const leat__cache_partial *partial, int replaced)
 {
-    const char *name = partial_name_of(partial);
+    const char *name = leat__cache_partial_name_of(partial);
     return leat__file_make_directory(replaced, name, partial->parent_fd, name);
 }
 
 static int make_directory(leat__cache_partial *partial)
 {
-    const char *name = partial_name_of(partial);
-    int replaced =
-        leat__cache_target_open(partial->parent_fd, name_of(partial));
+    const char *name = leat__cache_partial_name_of(partial);
+    int replaced = leat__cache_target_open(partial->parent_fd,
+                                           leat__cache_name_of(partial));
     int code = errno;
     if (replaced < 0 && code == ENOENT)
         code = mkdirat(partial->parent_fd, name, 0777) ? errno : 0;
@@ -241,19 +199,21 @@ static int explain_open(const leat__cache_partial *partial, int code)
 static int open_directory(leat__cache_partial *partial)
 {
     leat__cache_path parent;
-    const char *name = partial_name_of(partial);
+    const char *name = leat__cache_partial_name_of(partial);
     int status = leat__cache_target_parent(parent, partial->path);
     if (status)
         return status;
-    int code =
-        open_at(&partial->parent_fd, AT_FDCWD, parent, O_PATH | O_DIRECTORY);
+    int code = leat__cache_open_at(&partial->parent_fd, AT_FDCWD, parent,
+                                   O_PATH | O_DIRECTORY);
     if (code)
         return cannot_make(partial, code);
-    code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
+    code =
+        leat__cache_open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
     if (code == ENOENT) {
         status = make_directory(partial);
         if (!status)
-            code = open_at(&partial->fd, partial->parent_fd, name, DIRECTORY);
+            code = leat__cache_open_at(&partial->fd, partial->parent_fd, name,
+                                       DIRECTORY);
     }
     if (!status)
         status = explain_open(partial, code);
@@ -264,89 +224,8 @@ static int open_directory(leat__cache_partial *partial)
 static void unmake_directory(const leat__cache_partial *partial)
 {
     if (partial->is_made)
-        (void)unlinkat(partial->parent_fd, partial_name_of(partial),
+        (void)unlinkat(partial->parent_fd, leat__cache_partial_name_of(partial),
                        AT_REMOVEDIR);
-}
-
-/* What another user has left, or is about to lock. */
-static int refuse_leftover(const leat__cache_partial *partial)
-{
-    if (!is_directory_in_place(partial))
-        return LEAT_AGAIN;
-    return leat_error(LEAT_EIO,
-                      "%s: it is of an unfinished cache that this user may not "
-                      "remove; move it away, or name another directory",
-                      partial->partial);
-}
-
-/* Of another user, it may not be for this one to write to, which a lock need
-   not. */
-static int open_there(leat__cache_partial *partial, int flags)
-{
-    int *fd = &partial->lock_fd;
-    int code = open_at(fd, partial->fd, partial->lock, flags | O_RDWR);
-    return code == EACCES
-               ? open_at(fd, partial->fd, partial->lock, flags | O_RDONLY)
-               : code;
-}
-
-/* Through no link, and without waiting at a pipe: another program may have made
-   the directory. */
-static int open_lock(leat__cache_partial *partial)
-{
-    struct stat found;
-    const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    int code = open_at(&partial->lock_fd, partial->fd, partial->lock,
-                       flags | O_RDWR | O_CREAT | O_EXCL);
-    if (!code)
-        leat__file_share(partial->lock_fd, partial->fd);
-    else if (code == EEXIST)
-        code = open_there(partial, flags);
-    if (code == ENOENT)
-        return LEAT_AGAIN;
-    if (code == EACCES && !partial->is_made)
-        return refuse_leftover(partial);
-    if (code && code != ELOOP && code != ENXIO)
-        return leat__error_system(code, "cannot open %s/%s", partial->partial,
-                                  partial->lock);
-    if (code || fstat(partial->lock_fd, &found) || !S_ISREG(found.st_mode))
-        return leat_error(LEAT_EIO,
-                          "%s/%s: expected a regular file; move it away, or "
-                          "name another directory for the cache",
-                          partial->partial, partial->lock);
-    return LEAT_OK;
-}
-
-static void remove_lock(const leat__cache_partial *partial)
-{
-    if (is_own(partial->fd, partial->lock, partial->lock_fd))
-        (void)unlinkat(partial->fd, partial->lock, 0);
-}
-
-static int refuse_busy(const leat__cache_partial *partial)
-{
-    if (!is_in_place(partial))
-        return LEAT_AGAIN;
-    return leat_error(LEAT_ESTATE,
-                      "%s: another reader is making this cache; wait until it "
-                      "is there, or name another directory",
-                      partial->path);
-}
-
-static int lock_directory(const leat__cache_partial *partial)
-{
-    if (flock(partial->lock_fd, LOCK_EX | LOCK_NB)) {
-        int code = errno;
-        return code == EWOULDBLOCK
-                   ? refuse_busy(partial)
-                   : leat__error_system(code, "cannot lock %s/%s",
-                                        partial->partial, partial->lock);
-    }
-    if (is_in_place(partial))
-        return LEAT_OK;
-    /* The directory is a complete cache by now, which has no lock. */
-    remove_lock(partial);
-    return LEAT_AGAIN;
 }
 
 static void close_one(int *fd)
@@ -354,13 +233,6 @@ static void close_one(int *fd)
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-}
-
-static void close_lock(leat__cache_partial *partial)
-{
-    leat__fork_hold();
-    close_one(&partial->lock_fd);
-    leat__fork_release();
 }
 
 static bool is_users(const leat__cache_partial *partial)
@@ -376,23 +248,25 @@ static int remove_leftover(leat__cache_partial *partial)
     const char *const names[] = {"data", "index", partial->lock};
     bool goes_on = partial->has_hidden && is_users(partial);
     for (int i = 0; i < (goes_on ? 2 : 3); i++) {
-        if (!is_in_place(partial))
+        if (!leat__cache_lock_is_there(partial))
             return LEAT_AGAIN;
         if (!unlinkat(partial->fd, names[i], 0) || errno == ENOENT)
             continue;
         return errno == EACCES
-                   ? refuse_leftover(partial)
+                   ? leat__cache_refuse_leftover(partial)
                    : leat__error_system(errno, "cannot remove %s/%s",
                                         partial->partial, names[i]);
     }
     if (goes_on)
         return LEAT_OK;
-    close_lock(partial);
-    if (is_directory_in_place(partial) &&
-        unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR) &&
+    leat__cache_lock_close(partial);
+    if (leat__cache_partial_is_there(partial) &&
+        unlinkat(partial->parent_fd, leat__cache_partial_name_of(partial),
+                 AT_REMOVEDIR) &&
         errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
         return leat__error_system(errno, "cannot remove %s", partial->partial);
-    return partial->has_hidden ? refuse_leftover(partial) : LEAT_AGAIN;
+    return partial->has_hidden ? leat__cache_refuse_leftover(partial)
+                               : LEAT_AGAIN;
 }
 
 void leat__cache_partial_init(leat__cache_partial *partial)
@@ -412,8 +286,8 @@ int leat__cache_partial_check(const leat__cache_partial *partial)
 
 static int keep_access(const leat__cache_partial *partial)
 {
-    int code = leat__cache_target_keep_access(partial->parent_fd,
-                                              name_of(partial), partial->fd);
+    int code = leat__cache_target_keep_access(
+        partial->parent_fd, leat__cache_name_of(partial), partial->fd);
     return code ? leat__error_system(code, "cannot give %s the access of %s",
                                      partial->partial, partial->path)
                 : LEAT_OK;
@@ -436,13 +310,11 @@ static int open_locked(leat__cache_partial *partial)
     if (!status && !partial->is_made)
         status = check_renames(partial);
     if (!status)
-        status = open_lock(partial);
-    if (!status)
-        status = lock_directory(partial);
+        status = leat__cache_lock_take(partial);
     if (!status && !partial->is_made)
         status = remove_leftover(partial);
     if (status) {
-        close_lock(partial);
+        leat__cache_lock_close(partial);
         unmake_directory(partial);
     }
     return status;
@@ -457,13 +329,18 @@ int leat__cache_partial_open(leat__cache_partial *partial, const char *path)
     if (!status)
         status = open_locked(partial);
     pthread_mutex_unlock(&partial->names_lock);
+    if (!status && partial->no_lock)
+        leat__log(LEAT_LOG_WARNING,
+                  "%s: cannot be locked (%s); if this process is killed before "
+                  "the cache is there, remove the directory",
+                  partial->partial, strerror(partial->no_lock));
     return status;
 }
 
 static int check_in_place_locked(const leat__cache_partial *partial)
 {
     int status = leat__cache_partial_check(partial);
-    return status || is_in_place(partial)
+    return status || leat__cache_lock_is_there(partial)
                ? status
                : leat_error(LEAT_EIO,
                             "%s: somebody else has removed or replaced it",
@@ -477,8 +354,8 @@ static int create_locked(leat__cache_partial *partial, const char *name,
     int status = check_in_place_locked(partial);
     if (status)
         return status;
-    int code = open_at(fd, partial->fd, name,
-                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+    int code = leat__cache_open_at(fd, partial->fd, name,
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (!code && fstat(*fd, &about))
         code = errno;
     if (code)
@@ -529,10 +406,12 @@ static int check_files_locked(const leat__cache_partial *partial)
 /* Whether another writer had left its directory in the one that is replaced. */
 static bool empty_replaced(const leat__cache_partial *partial)
 {
-    int fd = leat__cache_target_open(partial->parent_fd, name_of(partial));
+    int fd = leat__cache_target_open(partial->parent_fd,
+                                     leat__cache_name_of(partial));
     if (fd < 0)
         return false;
-    bool is_emptied = !unlinkat(fd, partial_name_of(partial), AT_REMOVEDIR);
+    bool is_emptied =
+        !unlinkat(fd, leat__cache_partial_name_of(partial), AT_REMOVEDIR);
     close(fd);
     return is_emptied;
 }
@@ -542,7 +421,8 @@ static int move_directory(const leat__cache_partial *partial)
 {
     int at = partial->parent_fd, code;
     do
-        code = renameat(at, partial_name_of(partial), at, name_of(partial))
+        code = renameat(at, leat__cache_partial_name_of(partial), at,
+                        leat__cache_name_of(partial))
                    ? errno
                    : 0;
     while ((code == ENOTEMPTY || code == EEXIST) && empty_replaced(partial));
@@ -575,13 +455,13 @@ int leat__cache_partial_complete(leat__cache_partial *partial)
     if (status)
         return status;
     status = sync_directory(partial->parent_fd, partial->path);
-    remove_lock(partial);
+    leat__cache_lock_remove(partial);
     return status;
 }
 
 static void remove_locked(leat__cache_partial *partial)
 {
-    if (!is_in_place(partial))
+    if (!leat__cache_lock_is_there(partial))
         return;
     /* Beside a file that stays, the lock says whose it is. */
     if ((is_there(partial, "data", &partial->data) &&
@@ -589,9 +469,10 @@ static void remove_locked(leat__cache_partial *partial)
         (is_there(partial, "index", &partial->index) &&
          unlinkat(partial->fd, "index", 0)))
         return;
-    remove_lock(partial);
-    close_lock(partial);
-    (void)unlinkat(partial->parent_fd, partial_name_of(partial), AT_REMOVEDIR);
+    leat__cache_lock_remove(partial);
+    leat__cache_lock_close(partial);
+    (void)unlinkat(partial->parent_fd, leat__cache_partial_name_of(partial),
+                   AT_REMOVEDIR);
 }
 
 void leat__cache_partial_remove(leat__cache_partial *partial)

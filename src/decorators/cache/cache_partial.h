@@ -10,36 +10,7 @@
 #ifndef LEAT_DECORATORS_CACHE_CACHE_PARTIAL_H
 #define LEAT_DECORATORS_CACHE_CACHE_PARTIAL_H
 
-#include "decorators/cache/cache_format.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <sys/types.h>
-
-/* Which file it is; zeroed: none. */
-typedef struct leat__cache_file {
-    dev_t device;
-    ino_t number;
-} leat__cache_file;
-
-/* The files are reached by descriptors only: whatever takes the place of the
- * directory, or of the working directory, is not touched. */
-typedef struct leat__cache_partial {
-    leat__cache_path path;    /* what it becomes; for errors */
-    leat__cache_path partial; /* what it is until then; for errors */
-    size_t name;              /* where the last part begins, of both */
-    leat__cache_path lock;    /* the lock's name */
-    int parent_fd;
-    int fd;
-    int lock_fd;     /* holds the lock; -1: nothing here is this writer's */
-    bool is_made;    /* by this writer, not one that was there */
-    bool has_hidden; /* files that FUSE or NFS keep until they are closed */
-    pthread_mutex_t names_lock; /* held while names are made or removed */
-    /* Protected by names_lock. */
-    leat__cache_file data, index; /* that it has made */
-    atomic_bool is_abandoned;     /* written under names_lock */
-} leat__cache_partial;
+#include "decorators/cache/cache_lock.h"
 
 /* Has no descriptor yet. Cannot fail. */
 void leat__cache_partial_init(leat__cache_partial *partial);
@@ -48,9 +19,10 @@ void leat__cache_partial_init(leat__cache_partial *partial);
  * Makes the directory, or takes over what a killed writer left, and locks it.
  * LEAT_AGAIN: another process has completed or removed it at the same moment.
  * Errors: LEAT_ESTATE where another process, or another reader of this one, is
- * making the cache; LEAT_EINVAL for a path that is something else, and for
- * files of others in the directory, also where those may not be renamed;
- * LEAT_EIO: what it has made is gone again; LEAT_ECANCELLED: abandoned.
+ * making the cache, or without locks may be; LEAT_EINVAL for a path that is
+ * something else, and for files of others in the directory, also where those
+ * may not be renamed; LEAT_EIO: what it has made is gone again;
+ * LEAT_ECANCELLED: abandoned.
  * Close it in any case.
  */
 int leat__cache_partial_open(leat__cache_partial *partial, const char *path);
