@@ -323,30 +323,45 @@ static int refuse_own(const char *path, mode_t mode)
                                        : "device");
 }
 
-int leat__file_open_own(int *out, const char *path)
+int leat__file_open_own_at(int *out, int directory, const char *name,
+                           const char *path)
 {
     struct stat about;
-    int fd = leat__file_open_regular(AT_FDCWD, path, O_NOFOLLOW);
+    int fd = leat__file_open_regular(directory, name, O_NOFOLLOW);
     if (fd >= 0) {
         *out = fd;
         return LEAT_OK;
     }
     int code = errno;
-    return code == ENXIO && lstat(path, &about) == 0 && !S_ISREG(about.st_mode)
+    return code == ENXIO &&
+                   !fstatat(directory, name, &about, AT_SYMLINK_NOFOLLOW) &&
+                   !S_ISREG(about.st_mode)
                ? refuse_own(path, about.st_mode)
                : leat__error_system(code, "%s", path);
+}
+
+int leat__file_open_own(int *out, const char *path)
+{
+    return leat__file_open_own_at(out, AT_FDCWD, path, path);
+}
+
+int leat__file_read_open(char **out, size_t *size, int fd, const char *path,
+                         size_t limit, leat__file_check *check,
+                         const void *user)
+{
+    open_file file = {
+        .path = path, .most = limit, .check = check, .user = user};
+    return read_from(fd, out, size, &file);
 }
 
 int leat__file_read_own(char **out, size_t *size, const char *path,
                         size_t limit, leat__file_check *check, const void *user)
 {
     int fd;
-    open_file file = {
-        .path = path, .most = limit, .check = check, .user = user};
     int status = leat__file_open_own(&fd, path);
     if (status)
         return status;
-    status = read_from(fd, out, size, &file);
+    status = leat__file_read_open(out, size, fd, path, limit, check, user);
     close(fd); /* Read-only: nothing is lost if it fails. */
     return status;
 }

@@ -53,6 +53,10 @@ int leat__file_open_regular(int directory, const char *name, int flags);
  */
 int leat__file_open_own(int *out, const char *path);
 
+/* The same for a name in an open directory; `path` is for errors. */
+int leat__file_open_own_at(int *out, int directory, const char *name,
+                           const char *path);
+
 /*
  * Reads `n` bytes of an open file from `at`; returns how many there are, fewer
  * only at the file's end. -1: see errno.
@@ -71,6 +75,11 @@ typedef int leat__file_check(const void *user, const char *head,
 int leat__file_read_own(char **out, size_t *size, const char *path,
                         size_t limit, leat__file_check *check,
                         const void *user);
+
+/* The same for one that is open at its beginning, and stays so. */
+int leat__file_read_open(char **out, size_t *size, int fd, const char *path,
+                         size_t limit, leat__file_check *check,
+                         const void *user);
 
 /* 0; or EFBIG if this process may not make a file that large: writing beyond
  * the limit would raise SIGXFSZ, which ends it. */

@@ -124,28 +124,24 @@ static int map_whole(leat__mapped_file *out, const char *name, int fd,
     return LEAT_OK;
 }
 
-static int open_file(int *out, const char *name, int flags)
+int leat__mapped_file_take(leat__mapped_file *out, const char *name, int fd,
+                           int flags, struct stat *about)
 {
-    if (flags & LEAT__MAP_OWN)
-        return leat__file_open_own(out, name);
-    *out = leat__file_open(name, 0);
-    return *out < 0 ? leat__error_system(errno, "%s", name) : LEAT_OK;
-}
-
-int leat__mapped_file_open(leat__mapped_file *out, const char *name, int flags,
-                           struct stat *about)
-{
-    int fd;
-    int status = open_file(&fd, name, flags);
-    if (status)
-        return status;
-    status = map_whole(out, name, fd, about);
+    int status = map_whole(out, name, fd, about);
     if (!status && flags & LEAT__MAP_KEEPS_FD)
         return LEAT_OK;
     close(fd); /* only read from: nothing can be lost */
     if (!status)
         out->fd = -1;
     return status;
+}
+
+int leat__mapped_file_open(leat__mapped_file *out, const char *name, int flags,
+                           struct stat *about)
+{
+    int fd = leat__file_open(name, 0);
+    return fd < 0 ? leat__error_system(errno, "%s", name)
+                  : leat__mapped_file_take(out, name, fd, flags, about);
 }
 
 void leat__mapped_file_close(leat__mapped_file *file)

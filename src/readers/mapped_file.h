@@ -49,17 +49,19 @@ void leat__mapped_file_init(leat__mapped_file *out, const char *name,
 
 enum {
     /* Keeps the descriptor; without it requests go by way of the map. */
-    LEAT__MAP_KEEPS_FD = 1,
-    LEAT__MAP_OWN = 2 /* a file that leat made: no link is followed */
+    LEAT__MAP_KEEPS_FD = 1
 };
 
 /*
  * Opens and maps a whole regular file; `name` is borrowed. `flags`: of the
  * above. Owned by the caller: leat__mapped_file_close. Errors: LEAT_EIO.
- * `*about` is what fstat found.
+ * `*about` is what fstat found. The second maps one that is open, and closes it
+ * also on failure, unless it keeps it.
  */
 int leat__mapped_file_open(leat__mapped_file *out, const char *name, int flags,
                            struct stat *about);
+int leat__mapped_file_take(leat__mapped_file *out, const char *name, int fd,
+                           int flags, struct stat *about);
 void leat__mapped_file_close(leat__mapped_file *file);
 
 /*

@@ -1,6 +1,7 @@
 /*
  * DESIGN. A directory is immutable once it is mapped, but for the marks of
- * entries whose checksum was right, which any thread sets.
+ * entries whose checksum was right, which any thread sets. Its files are opened
+ * in one directory, also where the path leads to another one meanwhile.
  */
 #include "decorators/cache/cache_directory.h"
 #include "base/file.h"
@@ -138,34 +139,40 @@ static int check_places(const leat__cache_directory *directory,
 }
 
 /* The most bytes that the index of the data can have. */
-static int bound_index(const char *path, size_t *out)
+static size_t bound_index(int at)
 {
-    leat__cache_path name;
     struct stat about;
-    int status = leat__cache_join(name, path, "/data");
-    if (status)
-        return status;
-    bool has_data = stat(name, &about) == 0 && about.st_size > 0;
+    bool has_data = !fstatat(at, "data", &about, 0) && about.st_size > 0;
     size_t entries =
         has_data ? (size_t)about.st_size / LEAT__CACHE_ENTRY_UNIT + 1 : 0;
-    *out = sizeof(leat__cache_index_header) +
+    return sizeof(leat__cache_index_header) +
            entries * sizeof(leat__cache_place) + IDENTITY_MAX;
-    return LEAT_OK;
 }
 
-static int read_index(leat__cache_directory *directory, const char *path,
-                      const leat_token *identity, int64_t max_memory)
+static int read_index_file(leat__cache_directory *directory, int at,
+                           const char *path, int64_t max_memory, size_t *size)
 {
     const expected wanted = {path, max_memory};
     leat__cache_path name;
-    size_t size, most;
-    leat__cache_index_header header;
+    int fd;
     int status = leat__cache_join(name, path, "/index");
     if (!status)
-        status = bound_index(path, &most);
-    if (!status)
-        status = leat__file_read_own(&directory->index, &size, name, most,
-                                     check_head, &wanted);
+        status = leat__file_open_own_at(&fd, at, "index", name);
+    if (status)
+        return status;
+    status = leat__file_read_open(&directory->index, size, fd, name,
+                                  bound_index(at), check_head, &wanted);
+    close(fd); /* only read from: nothing can be lost */
+    return status;
+}
+
+static int read_index(leat__cache_directory *directory, int at,
+                      const char *path, const leat_token *identity,
+                      int64_t max_memory)
+{
+    size_t size;
+    leat__cache_index_header header;
+    int status = read_index_file(directory, at, path, max_memory, &size);
     if (!status)
         status = check_index(path, directory->index, size, &header);
     if (status)
@@ -179,18 +186,21 @@ static int read_index(leat__cache_directory *directory, const char *path,
     return status ? status : check_places(directory, path, header.data_bytes);
 }
 
-static int map_data(leat__cache_directory *directory, const char *path)
+static int map_data(leat__cache_directory *directory, int at, const char *path)
 {
     struct stat about;
     leat__cache_index_header header;
+    int fd;
     memcpy(&header, directory->index, sizeof(header));
     int status = leat__cache_join(directory->data_path, path, "/data");
     if (status || header.data_bytes == 0)
         return status;
-    if (leat__file_access(directory->data_path, F_OK) == ENOENT)
+    if (fstatat(at, "data", &about, 0) && errno == ENOENT)
         return refuse(path, "its data are missing");
-    status = leat__mapped_file_open(&directory->data, directory->data_path,
-                                    LEAT__MAP_OWN, &about);
+    status = leat__file_open_own_at(&fd, at, "data", directory->data_path);
+    if (!status)
+        status = leat__mapped_file_take(&directory->data, directory->data_path,
+                                        fd, 0, &about);
     if (status)
         return status;
     directory->is_mapped = true;
@@ -199,24 +209,41 @@ static int map_data(leat__cache_directory *directory, const char *path)
                : refuse(path, "its data have another length than they had");
 }
 
-int leat__cache_directory_open(leat__cache_directory **out, const char *path,
-                               const leat_token *identity, int64_t max_memory)
+/* LEAT_AGAIN: it has no index. O_PATH alone mounts nothing that is mounted on
+   demand; "/." does. */
+static int open_path(int *out, const char *path)
 {
     leat__cache_path name;
+    struct stat about;
     int status = leat__cache_join(name, path, "/index");
     if (status)
         return status;
     /* The file /index is not that of an empty path. */
-    if (!path[0])
+    if (!path[0] || leat__file_is_absent(name))
         return LEAT_AGAIN;
-    if (leat__file_is_absent(name))
-        return LEAT_AGAIN;
+    status = leat__cache_join(name, path, "/.");
+    if (status)
+        return status;
+    *out = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (*out < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? LEAT_AGAIN
+                   : leat__error_system(errno, "%s", path);
+    if (!fstatat(*out, "index", &about, 0) || errno != ENOENT)
+        return LEAT_OK;
+    close(*out); /* nothing was read by it */
+    return LEAT_AGAIN;
+}
+
+static int open_at(leat__cache_directory **out, int at, const char *path,
+                   const leat_token *identity, int64_t max_memory)
+{
     leat__cache_directory *directory = leat__alloc_zero(1, sizeof(*directory));
     if (!directory)
         return LEAT_ENOMEM;
-    status = read_index(directory, path, identity, max_memory);
+    int status = read_index(directory, at, path, identity, max_memory);
     if (!status)
-        status = map_data(directory, path);
+        status = map_data(directory, at, path);
     if (!status) {
         directory->is_checked = leat__alloc_zero((size_t)directory->count, 1);
         status = directory->is_checked ? LEAT_OK : LEAT_ENOMEM;
@@ -225,6 +252,18 @@ int leat__cache_directory_open(leat__cache_directory **out, const char *path,
         leat__cache_directory_close(directory);
     else
         *out = directory;
+    return status;
+}
+
+int leat__cache_directory_open(leat__cache_directory **out, const char *path,
+                               const leat_token *identity, int64_t max_memory)
+{
+    int at;
+    int status = open_path(&at, path);
+    if (status)
+        return status;
+    status = open_at(out, at, path, identity, max_memory);
+    close(at); /* nothing was read by it */
     return status;
 }
 
