@@ -1,6 +1,7 @@
 #include "readers/file_list.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_version.h"
 #include "base/memory.h"
 #include "pipeline/opening.h"
 

@@ -5,7 +5,6 @@
 #ifndef LEAT_READERS_FILE_LIST_H
 #define LEAT_READERS_FILE_LIST_H
 
-#include "base/file_version.h"
 #include "readers/listed_file.h"
 
 #include <leat/ext/reader.h>
