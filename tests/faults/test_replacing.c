@@ -275,7 +275,7 @@ START_TEST(a_reader_without_a_slot_outlives_the_replacement_of_its_file)
     leat__lmdb_snapshot *snapshot;
     other_process_run(use_other, other);
     ck_assert_int_eq(leat__lmdb_environment_open(&old, directory), LEAT_OK);
-    fault_arm(FAULT_HINT, 0, EFAULT, 0); /* no room for the slot */
+    fault_arm(FAULT_HINT, 1, EFAULT, 0); /* no room for the slot */
     ck_assert_int_eq(leat__lmdb_snapshot_open(&snapshot, directory), LEAT_OK);
     ck_assert_int_eq(fault_disarm(), 1);
     ck_assert_int_eq(leat__lmdb_snapshot_is_exposed(snapshot), 1);
