@@ -77,7 +77,7 @@ LEAT_API int leat_reader_fields(leat_reader *reader,
 
 /**
  * Goes to `position`. Index 0 always works, unless the reader has a single pass
- * (LEAT_EUNSUPPORTED, except for that of epoch 0 until it is read); another one
+ * that was read from (LEAT_EUNSUPPORTED); another one
  * does where the reader can seek, else it is LEAT_EUNSUPPORTED: index 0 and
  * leat_reader_skip lead there. Clears sticky errors, but does not undo cancel.
  * `mark`, if not NULL, has what leat_reader_mark (leat/ext/reader.h) appended
@@ -91,7 +91,8 @@ LEAT_API int leat_reader_seek(leat_reader *reader, leat_position position,
 
 /**
  * Makes every blocked and every later read return LEAT_ECANCELLED, permanently;
- * at the end of an epoch leat_reader_next may still return LEAT_END.
+ * at the end of an epoch leat_reader_next may still return LEAT_END, and after
+ * a sticky error that error.
  * Thread safety: any thread, at any time before close.
  */
 LEAT_API void leat_reader_cancel(leat_reader *reader);
