@@ -364,7 +364,7 @@ LEAT_API int leat_pipeline_mix(leat_pipeline **out,
  * `merge:buffer=B`: samples of `n` inputs of equal fields, at most 256, in the
  * order of their arrival: a thread reads each, up to `buffer` samples ahead, of
  * which its part of a quarter of the caller's max_memory may have room for
- * fewer; 0: 8.
+ * fewer, but always for one of each input; 0: 8.
  * That order does not come again: opening it for several ranks is
  * LEAT_EUNSUPPORTED, and saving it an error.
  */
@@ -497,7 +497,8 @@ LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
  * the largest of the last 64 or more: one at least, and only one before the
  * first is read. A given N holds no more than its part of a quarter of the
  * caller's max_memory has room for beside its slots, 4 KiB each, likewise: all
- * prefetch and merge of a pipeline share that quarter evenly.
+ * prefetch and merge of a pipeline share that quarter evenly, those of an
+ * interleave's template as one. A layer's setup leaves it that, or max_bytes.
  *
  * With `unordered=1` samples come as they are ready, but none before the end
  * of its epoch's predecessor; then several ranks are refused, as are save, and

@@ -133,7 +133,7 @@ static int batch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 /* One batch: how many there are is the number of threads that read. */
 static int64_t batch_reserves(leat_reader *reader)
 {
-    return atomic_load_explicit(&((batch_reader *)reader)->pool.each,
+    return atomic_load_explicit(&((batch_reader *)reader)->pool.first,
                                 memory_order_relaxed);
 }
 

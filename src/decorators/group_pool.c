@@ -198,8 +198,8 @@ void leat__group_pool_count(leat__group_pool *pool, leat__group *group)
     atomic_fetch_add_explicit(&pool->bytes, bytes - group->bytes,
                               memory_order_relaxed);
     /* Of two threads' at once either will do. */
-    if (bytes > atomic_load_explicit(&pool->each, memory_order_relaxed))
-        atomic_store_explicit(&pool->each, bytes, memory_order_relaxed);
+    if (atomic_load_explicit(&pool->first, memory_order_relaxed) == 0)
+        atomic_store_explicit(&pool->first, bytes, memory_order_relaxed);
     group->bytes = bytes;
 }
 

@@ -32,6 +32,7 @@ typedef struct leat__value {
     bool is_open; /* in a template: has {}, whose element is unknown yet */
     /* of a PIPELINE's readers, as in leat_pipeline */
     int depth;
+    int64_t ahead;
     bool may_block;
     bool draws_seed;
     bool varies;

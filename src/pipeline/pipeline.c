@@ -162,6 +162,7 @@ static void adopt_arguments(leat_pipeline *pipeline)
     const leat_argument *seed = leat__argument_find(type, "seed");
     for (int i = 0; i < args->n; i++) {
         pipeline->depth = max(pipeline->depth, args->value[i].depth);
+        pipeline->ahead += args->value[i].ahead > 0;
         pipeline->may_block |= args->value[i].may_block;
         pipeline->draws_seed |= args->value[i].draws_seed;
         pipeline->varies |= args->value[i].varies;

@@ -25,7 +25,8 @@ struct leat_pipeline {
     leat_pipeline **upstream; /* shared */
     int depth;                /* of the longest chain that ends here */
     int64_t readers;          /* in all; a shared one counts each time */
-    int64_t ahead;            /* of these, the ones that read ahead */
+    int64_t ahead;            /* of these, the ones that read ahead; those that
+                                 an argument's pipeline has count as one */
     uint64_t routes; /* that a deferred sample may take; UINT64_MAX: too many */
     bool may_block;
     bool keeps_order;

@@ -16,9 +16,16 @@
 /* Operations of leat_choice for the seeds of a pipeline's readers. */
 enum { SEED_OF_UPSTREAM = 0x75, SEED_OF_ANOTHER = 0x61 };
 
-static int open_reader(const leat_pipeline *pipeline,
-                       const leat_open_options *options, int depth,
-                       leat_reader_figures *figures, leat_reader **out);
+/* What all readers of a pipeline are opened with. */
+typedef struct open_values {
+    leat_open_options options;
+    int64_t ahead_bytes; /* as in leat_open */
+    bool is_again;       /* by leat_open_again */
+} open_values;
+
+static int open_reader(const leat_pipeline *pipeline, const open_values *values,
+                       int depth, leat_reader_figures *figures,
+                       leat_reader **out);
 
 static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
 {
@@ -32,22 +39,23 @@ static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
  * passes all on does not count for the seeds, as it does not for tokens.
  */
 static int open_upstream(const leat_pipeline *pipeline,
-                         const leat_open_options *options, int depth,
+                         const open_values *values, int depth,
                          leat_reader_figures *figures, leat_reader *upstream[],
                          int *n)
 {
-    leat_open_options own = *options;
+    open_values own = *values;
     int status = LEAT_OK;
     *n = 0;
     if (pipeline->type->opens_upstream)
         return LEAT_OK;
-    own.drop_behind |= pipeline->type->drops_behind != 0;
+    own.options.drop_behind |= pipeline->type->drops_behind != 0;
     for (; *n < pipeline->nupstream && !status; *n += !status) {
         const leat_pipeline *one = pipeline->upstream[*n];
         leat_reader_figures *its = leat__reader_chain_add(
             figures, one->type->name, pipeline->nupstream > 1 ? *n : -1);
         if (!pipeline->type->passes_on)
-            own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
+            own.options.seed =
+                derive_seed(values->options.seed, SEED_OF_UPSTREAM, *n);
         status = open_reader(one, &own, depth + 1, its, &upstream[*n]);
         if (!status)
             upstream[*n]->state->is_part = true;
@@ -76,21 +84,12 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
     return status;
 }
 
-/* What each reader that reads ahead may hold of that. */
-static int64_t share_ahead(const leat_open_options *options,
-                           const leat_reader_figures *figures)
-{
-    int64_t ahead = figures->chain->ahead, most = options->max_memory;
-    int64_t bytes = most / 4 / (ahead > 0 ? ahead : 1);
-    return bytes > 0 || most == 0 ? bytes : 1;
-}
-
 /* A failure without a line gets one, so that an older one is not reported. */
-static int call_open(const leat_pipeline *pipeline,
-                     const leat_open_options *options, int depth,
-                     leat_reader_figures *figures,
+static int call_open(const leat_pipeline *pipeline, const open_values *values,
+                     int depth, leat_reader_figures *figures,
                      leat_reader *const upstream[], leat_reader **out)
 {
+    const leat_open_options *options = &values->options;
     const leat_open open = {
         .size = sizeof(open),
         .args = &pipeline->args,
@@ -105,7 +104,7 @@ static int call_open(const leat_pipeline *pipeline,
         .max_memory = options->max_memory,
         .threads = options->threads,
         .drop_behind = options->drop_behind,
-        .ahead_bytes = share_ahead(options, figures),
+        .ahead_bytes = values->ahead_bytes,
         .depth = depth,
         .figures = figures,
     };
@@ -181,20 +180,18 @@ static bool has_lasting_access(const leat_reader *reader,
     return (lasts || type->own_access) && leat_reader_is_random_access(reader);
 }
 
-static int open_with(const leat_pipeline *pipeline,
-                     const leat_open_options *options, int depth,
-                     leat_reader_figures *figures, leat_reader *upstream[],
-                     leat_reader **out)
+static int open_with(const leat_pipeline *pipeline, const open_values *values,
+                     int depth, leat_reader_figures *figures,
+                     leat_reader *upstream[], leat_reader **out)
 {
     leat_reader *reader = NULL;
     int n;
-    int status = open_upstream(pipeline, options, depth, figures, upstream, &n);
+    int status = open_upstream(pipeline, values, depth, figures, upstream, &n);
     if (!status) {
         upstream_list list = {upstream, n};
         leat__opening_step step;
         leat__opening_enter(&step, cancel_upstream, &list);
-        status =
-            call_open(pipeline, options, depth, figures, upstream, &reader);
+        status = call_open(pipeline, values, depth, figures, upstream, &reader);
         leat__opening_leave(&step);
     }
     if (status) {
@@ -212,6 +209,7 @@ static int open_with(const leat_pipeline *pipeline,
         reader->ops->close(reader);
         return status;
     }
+    reader->state->is_again = values->is_again;
     reader->state->form = leat__reader_form(reader, upstream, n);
     reader->state->reads_once = reads_once(reader, upstream, n);
     reader->state->lasting_access = has_lasting_access(reader, upstream, n);
@@ -219,15 +217,15 @@ static int open_with(const leat_pipeline *pipeline,
     return LEAT_OK;
 }
 
-static int open_reader(const leat_pipeline *pipeline,
-                       const leat_open_options *options, int depth,
-                       leat_reader_figures *figures, leat_reader **out)
+static int open_reader(const leat_pipeline *pipeline, const open_values *values,
+                       int depth, leat_reader_figures *figures,
+                       leat_reader **out)
 {
     leat_reader **upstream =
         leat__alloc_zero((size_t)pipeline->nupstream, sizeof(*upstream));
     if (!upstream)
         return LEAT_ENOMEM;
-    int status = open_with(pipeline, options, depth, figures, upstream, out);
+    int status = open_with(pipeline, values, depth, figures, upstream, out);
     leat__free(upstream);
     if (status < 0 && pipeline->origin)
         return leat__error_context(status, "%s", pipeline->origin);
@@ -264,15 +262,26 @@ static int copy_options(leat_open_options *out,
     return LEAT_OK;
 }
 
+/* What each of `ahead` readers may hold of `bytes`; 0: no limit. */
+static int64_t share_ahead(int64_t bytes, int64_t ahead)
+{
+    int64_t part = bytes / (ahead > 0 ? ahead : 1);
+    return part > 0 || bytes == 0 ? part : 1;
+}
+
 /* The reader that delivers, and the chain of all that it reads. */
 static int open_chain(const leat_pipeline *pipeline,
                       const leat_open_options *options, leat_reader **out)
 {
+    int64_t quarter = options->max_memory / 4 + (options->max_memory % 4 != 0);
+    const open_values values = {.options = *options,
+                                .ahead_bytes =
+                                    share_ahead(quarter, pipeline->ahead)};
     leat__reader_chain *chain;
-    int status = leat__reader_chain_create(&chain, pipeline);
+    int status = leat__reader_chain_create(&chain, pipeline->type->name);
     if (status)
         return status;
-    status = open_reader(pipeline, options, 1, &chain->reader[0], out);
+    status = open_reader(pipeline, &values, 1, &chain->reader[0], out);
     if (status)
         leat__reader_chain_destroy(chain);
     return status;
@@ -302,23 +311,25 @@ int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
 int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
                     int64_t number, leat_reader **out)
 {
-    const leat_open_options options = {
-        .size = sizeof(options),
-        .seed = derive_seed(open->seed, SEED_OF_ANOTHER, number),
-        .phase = open->phase,
-        .rank = open->rank,
-        .world_size = open->world_size,
-        .allocator = open->allocator,
-        .max_memory = open->max_memory,
-        .threads = open->threads,
-        .drop_behind = open->drop_behind,
+    const open_values values = {
+        .options = {.size = sizeof(values.options),
+                    .seed = derive_seed(open->seed, SEED_OF_ANOTHER, number),
+                    .phase = open->phase,
+                    .rank = open->rank,
+                    .world_size = open->world_size,
+                    .allocator = open->allocator,
+                    .max_memory = open->max_memory,
+                    .threads = open->threads,
+                    .drop_behind = open->drop_behind},
+        .ahead_bytes = share_ahead(open->ahead_bytes, pipeline->ahead),
+        .is_again = true,
     };
     leat_reader_figures *figures =
         leat__reader_chain_add(open->figures, pipeline->type->name, -1);
     leat_reader *reader;
     int cancel = leat__cancel_disable();
     int status =
-        open_reader(pipeline, &options, open->depth + 1, figures, &reader);
+        open_reader(pipeline, &values, open->depth + 1, figures, &reader);
     leat__cancel_restore(cancel);
     if (!status)
         *out = reader;

@@ -111,6 +111,7 @@ static int take_template(lexer *in, leat__value *value)
     if (status)
         return status;
     value->depth = pipeline->depth;
+    value->ahead = pipeline->ahead;
     value->may_block = pipeline->may_block;
     value->draws_seed = pipeline->draws_seed;
     value->varies = pipeline->varies;

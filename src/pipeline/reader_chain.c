@@ -51,8 +51,7 @@ static leat_reader_figures *fill(leat__reader_chain *chain, int i,
     return figures;
 }
 
-int leat__reader_chain_create(leat__reader_chain **out,
-                              const leat_pipeline *pipeline)
+int leat__reader_chain_create(leat__reader_chain **out, const char *name)
 {
     int status = leat__fork_watch();
     if (status)
@@ -66,8 +65,7 @@ int leat__reader_chain_create(leat__reader_chain **out,
         return status;
     }
     chain->generation = leat__fork_generation();
-    chain->ahead = pipeline->ahead;
-    fill(chain, 0, NULL, pipeline->type->name, -1);
+    fill(chain, 0, NULL, name, -1);
     fill(chain, LAST, NULL, "others", -1);
     atomic_store(&chain->n, 1);
     *out = chain;
@@ -220,11 +218,13 @@ static int64_t memory_of(leat_reader *reader)
     return bytes > 0 ? bytes : 0;
 }
 
-/* What setup leaves it. */
+/* What setup leaves it. Who opened it again has what it reads ahead. */
 static int64_t reserve_of(leat_reader *reader)
 {
     if (!LEAT__HAS(reader, reserves))
         return memory_of(reader);
+    if (reader->state->is_again && reader->pipeline->type->reads_ahead)
+        return 0;
     int64_t bytes = reader->ops->reserves(reader);
     return bytes > 0 ? bytes : 0;
 }

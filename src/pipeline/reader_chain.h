@@ -49,7 +49,6 @@ typedef struct leat_reader_figures {
 struct leat__reader_chain {
     pthread_mutex_t lock;
     unsigned generation; /* of the process that opened it */
-    int64_t ahead;       /* readers that read ahead; immutable */
     /* Changed under lock. */
     atomic_int n;                    /* of reader, how many are in use */
     struct leat_reader_state *first; /* of the readers that report memory */
@@ -67,9 +66,8 @@ typedef struct leat__reader_call {
     int64_t inner; /* of its time, what is not its own */
 } leat__reader_call;
 
-/* A chain of one path, for the readers of `pipeline`. LEAT_ENOMEM. */
-int leat__reader_chain_create(leat__reader_chain **out,
-                              const leat_pipeline *pipeline);
+/* A chain of one path. LEAT_ENOMEM. */
+int leat__reader_chain_create(leat__reader_chain **out, const char *name);
 
 /* Frees it after its readers. Takes NULL. */
 void leat__reader_chain_destroy(leat__reader_chain *chain);

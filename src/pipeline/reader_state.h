@@ -23,6 +23,7 @@ struct leat_reader_state {
     int depth;             /* in the chain: 1 delivers to the caller */
     uint64_t form;         /* of its marks: pipeline/reader_form.h */
     bool is_part;          /* another reader reads it, whose mark has its own */
+    bool is_again;         /* of a pipeline that a reader has opened again */
     bool defers;           /* it may leave work to materialize */
     bool reads_once;       /* what was read does not come again */
     bool lasting_access;   /* random access, whatever caches keep */

@@ -269,63 +269,6 @@ START_TEST(readers_that_read_ahead_share_a_quarter_of_max_memory)
 }
 END_TEST
 
-static int64_t reserve_of(leat_reader *reader)
-{
-    ck_assert(reader->ops->reserves != NULL);
-    return reader->ops->reserves(reader);
-}
-
-START_TEST(a_reader_that_reads_ahead_reserves_its_part)
-{
-    static const struct {
-        const char *text;
-        int64_t part;
-        bool has_places; /* beside its part */
-    } cases[] = {{"range:99 | prefetch:4", 4, true},
-                 {"range:99 | prefetch", 4, false},
-                 {"range:99 | prefetch:4 | prefetch:4", 8, true},
-                 {"(range:99) (range:9) | merge:buffer=2", 4, true},
-                 {"(range:99) (range:9 | prefetch:2) | merge", 8, true}};
-    leat_open_options open = {.size = sizeof(open), .max_memory = 1 << 20};
-    leat_pipeline *pipeline;
-    leat_reader *reader;
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, cases[_i].text), LEAT_OK);
-    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &open, &reader),
-                     LEAT_OK);
-    /* Before its threads start it holds these alone. */
-    int64_t places = cases[_i].has_places ? reader->ops->memory(reader) : 0;
-    int64_t most = open.max_memory / cases[_i].part + places;
-    ck_assert_int_ge(reserve_of(reader), most - 1);
-    ck_assert_int_le(reserve_of(reader), most);
-    leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
-START_TEST(a_batch_reader_reserves_one_batch)
-{
-    leat_pipeline *pipeline;
-    leat_reader *reader;
-    leat_sample sample[2];
-    int got;
-    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "range:99 | batch:4"),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
-    for (int i = 0; i < 2; i++) {
-        leat_sample *out = &sample[i];
-        leat_sample_init(out);
-        ck_assert_int_eq(leat_reader_pull(reader, &out, 1, &got), LEAT_OK);
-        ck_assert(out->deferred);
-    }
-    ck_assert_int_gt(reserve_of(reader), 0);
-    ck_assert_int_eq(reader->ops->memory(reader), 2 * reserve_of(reader));
-    for (int i = 0; i < 2; i++)
-        leat_sample_finish(&sample[i]);
-    leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("layer_stats");
@@ -343,8 +286,5 @@ int main(void)
     tcase_add_test(tcase, readers_memory_counts_against_max_memory);
     tcase_add_loop_test(
         tcase, readers_that_read_ahead_share_a_quarter_of_max_memory, 1, 6);
-    tcase_add_loop_test(tcase, a_reader_that_reads_ahead_reserves_its_part, 0,
-                        5);
-    tcase_add_test(tcase, a_batch_reader_reserves_one_batch);
     return suite_run(suite);
 }

@@ -141,7 +141,7 @@ static void set_up(void)
         leat_pipeline_create(&pipeline, &stub_type, NULL, NULL, NULL, NULL, 0),
         LEAT_OK);
     leat__reader_chain *chain; /* freed with the reader */
-    ck_assert_int_eq(leat__reader_chain_create(&chain, pipeline), LEAT_OK);
+    ck_assert_int_eq(leat__reader_chain_create(&chain, "stub"), LEAT_OK);
     ck_assert_int_eq(
         leat__reader_attach(&self.reader, pipeline, NULL, 1, &chain->reader[0]),
         LEAT_OK);

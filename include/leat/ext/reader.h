@@ -446,7 +446,9 @@ typedef struct leat_open {
     /**
      * What the reader may hold of what it reads ahead on threads of its own: an
      * even part of a quarter of max_memory, of which each reader of the
-     * pipeline that reads ahead has one; 0: no limit.
+     * pipeline that reads ahead has one; 0: no limit. A reader that opens
+     * pipelines again has one for all of them, if they read ahead, and gives
+     * leat_open_again a copy of this struct with what it leaves each.
      */
     int64_t ahead_bytes;
 } leat_open;

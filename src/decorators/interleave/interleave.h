@@ -34,9 +34,10 @@ typedef struct leat__interleave_template {
     leat__opening opening;        /* of a reader that is in no slot yet */
     leat__interleave_slot *ahead; /* opened, in order, before their turn */
     int nahead, most_ahead;
-    int64_t next_name; /* of the upstream reader's */
-    bool has_ended;    /* there are no more names */
-    char *name;        /* of the element that is opened */
+    int64_t ahead_bytes; /* what all its readers may read ahead */
+    int64_t next_name;   /* of the upstream reader's */
+    bool has_ended;      /* there are no more names */
+    char *name;          /* of the element that is opened */
     size_t name_size;
     leat_sample sample; /* of the name */
     leat__source_names sources;

@@ -449,6 +449,12 @@ static int64_t template_memory(leat_reader *reader)
     return leat__counter_get(&interleave_of(reader)->template->sources.bytes);
 }
 
+static int64_t template_reserves(leat_reader *reader)
+{
+    return template_memory(reader) +
+           interleave_of(reader)->template->ahead_bytes;
+}
+
 const leat_reader_ops leat__interleave_template_ops = {
     STREAM_OPS,
     .cancel = template_cancel,
@@ -458,4 +464,5 @@ const leat_reader_ops leat__interleave_template_ops = {
     .may_block = template_may_block,
     .is_endless = template_is_endless,
     .memory = template_memory,
+    .reserves = template_reserves,
 };

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "decorators/interleave/interleave.h"
+#include "pipeline/argument_table.h"
 #include "pipeline/arguments.h"
 #include "pipeline/pipeline.h"
 
@@ -401,6 +402,16 @@ int leat__template_revision(leat_reader *reader, leat_token *token)
     return leat_token_put(token, &hash, sizeof(hash));
 }
 
+/* So many readers share its part, if they read ahead. */
+static void share_ahead(template *made, const leat_open *open, int readers)
+{
+    const leat__value *value = leat__args_value(
+        open->args, leat__argument_find(open->args->type, "pipeline"));
+    int64_t part = open->ahead_bytes / readers;
+    made->ahead_bytes = value->ahead > 0 ? open->ahead_bytes : 0;
+    made->open.ahead_bytes = part > 0 || open->ahead_bytes == 0 ? part : 1;
+}
+
 static int create(leat__interleave *interleave, const leat_open *open)
 {
     int64_t ahead = leat_args_number(open->args, "ahead");
@@ -421,6 +432,7 @@ static int create(leat__interleave *interleave, const leat_open *open)
     made->open.nupstream = 0;
     made->most_ahead = (int)ahead;
     int n = made->most_ahead > 1 ? made->most_ahead : 1;
+    share_ahead(made, open, interleave->cycle + n);
     made->ahead = leat__alloc_zero((size_t)n, sizeof(*made->ahead));
     for (int i = 0; i < n && made->ahead && !status; i++) {
         made->ahead[i].line = leat__alloc(LEAT__ERROR_MAX);

@@ -161,6 +161,15 @@ static int read_items(input *input, item *const items[], int n, int *filled)
     return status;
 }
 
+static void note_size(input *input, int64_t bytes)
+{
+    leat__arrivals *arrivals = input->arrivals;
+    if (atomic_load_explicit(&arrivals->first_bytes, memory_order_relaxed) < 0)
+        atomic_store_explicit(&arrivals->first_bytes, bytes,
+                              memory_order_relaxed);
+    leat__recent_largest_add(&input->recent, bytes);
+}
+
 /* Hands on what was read; the rest is free again. An end has no size. */
 static void arrive(input *input, item *const items[], int n, int filled,
                    int status)
@@ -171,8 +180,7 @@ static void arrive(input *input, item *const items[], int n, int filled,
     for (int i = 0; i < filled; i++) {
         count_item(input, items[i]);
         if (!items[i]->status || items[i]->counted > 0)
-            leat__recent_largest_add(&input->recent,
-                                     (int64_t)items[i]->counted);
+            note_size(input, (int64_t)items[i]->counted);
         arrivals->arrived[(arrivals->first + arrivals->narrived++) % all] =
             items[i];
     }
@@ -469,9 +477,10 @@ static int64_t size_items(const leat__arrivals *arrivals)
 
 int64_t leat__arrivals_most(const leat__arrivals *arrivals)
 {
-    return arrivals->max_bytes < 0
-               ? 0
-               : size_items(arrivals) + arrivals->n * arrivals->max_bytes;
+    int64_t first =
+        atomic_load_explicit(&arrivals->first_bytes, memory_order_relaxed);
+    int64_t each = first > arrivals->max_bytes ? first : arrivals->max_bytes;
+    return size_items(arrivals) + (each > 0 ? arrivals->n * each : 0);
 }
 
 /* Beside the items their samples have ahead_bytes, as far as there are. */
@@ -503,6 +512,7 @@ int leat__arrivals_init(leat__arrivals *out,
                             .n = n,
                             .buffer = options->buffer,
                             .generation = leat__fork_generation(),
+                            .first_bytes = -1,
                             .nreading = n};
     size_t all = (size_t)count_items(out);
     int status = share_memory(out, options);

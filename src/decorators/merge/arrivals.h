@@ -32,6 +32,7 @@ typedef struct leat__arrivals {
     leat__arrivals_input *input;
     leat__arrived_item *items;
     atomic_int_fast64_t bytes;
+    atomic_int_fast64_t first_bytes; /* of the first sample; -1: none yet */
     unsigned generation; /* of the process whose threads these are */
     bool is_started;     /* all threads are; one caller's */
     bool has_threads;    /* some may be; likewise */
@@ -58,8 +59,8 @@ typedef struct leat__arrivals_options {
 /* Errors: LEAT_ENOMEM; LEAT_ELIMIT for a buffer of more than max_memory. */
 int leat__arrivals_init(leat__arrivals *out,
                         const leat__arrivals_options *options);
-/* What it may hold, unless a sample takes more than an input's part; 0: there
- * is no limit. Any thread. */
+/* What it may hold, were samples as large as the first: one of each input has
+ * room always. Any thread. */
 int64_t leat__arrivals_most(const leat__arrivals *arrivals);
 
 /* Cancels the readers that have a thread, and joins the threads. */

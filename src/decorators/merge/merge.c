@@ -111,9 +111,7 @@ static int64_t merge_memory(leat_reader *reader)
 
 static int64_t merge_reserves(leat_reader *reader)
 {
-    int64_t held = merge_memory(reader);
-    int64_t most = leat__arrivals_most(&merge_of(reader)->arrivals);
-    return held > most ? held : most;
+    return leat__arrivals_most(&merge_of(reader)->arrivals);
 }
 
 static const leat_reader_ops merge_ops = {

@@ -50,9 +50,12 @@ static int64_t prefetch_memory(leat_reader *reader)
 /* One sample has room always. */
 static int64_t prefetch_reserves(leat_reader *reader)
 {
-    int64_t held = prefetch_memory(reader);
-    int64_t most = ((leat__prefetch *)reader)->max_bytes;
-    return held > most ? held : most;
+    leat__prefetch *prefetch = (leat__prefetch *)reader;
+    int slots = prefetch->is_auto ? 1 : prefetch->most;
+    int64_t least = slots * (int64_t)sizeof(leat__prefetch_slot) +
+                    (int64_t)atomic_load_explicit(&prefetch->first_bytes,
+                                                  memory_order_relaxed);
+    return least > prefetch->max_bytes ? least : prefetch->max_bytes;
 }
 
 /* ---- Its forms ---------------------------------------------------------- */
@@ -186,6 +189,7 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
                          !leat__pipeline_keeps_order(open->pipeline[0]);
     prefetch->is_auto = samples <= 0;
     prefetch->chunk = 1;
+    prefetch->recent.largest = -1;
     int usual = AUTO_FIRST * prefetch->nthreads;
     prefetch->usual = usual < AUTO_MAX ? usual : AUTO_MAX;
     prefetch->max_bytes = choose_bytes(open, samples);

@@ -11,6 +11,7 @@
 #include "decorators/recent_largest.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct leat__prefetch leat__prefetch;
@@ -44,7 +45,8 @@ struct leat__prefetch {
     const leat_field_spec *spec; /* once known */
     int nspec;
 
-    leat__block_probe probe; /* of upstream; the thread's that is pulling */
+    atomic_size_t first_bytes; /* of the first sample; any thread */
+    leat__block_probe probe;   /* of upstream; the thread's that is pulling */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -59,7 +61,7 @@ struct leat__prefetch {
     int busy;                    /* threads that work */
     int idle;                    /* threads that wait */
     int chunk;                   /* slots to claim at a time */
-    leat__recent_largest recent; /* bytes of samples */
+    leat__recent_largest recent; /* bytes of samples; -1: none was read yet */
     int64_t reserved;            /* by which those being read may grow */
     leat__prefetch_slot *pulled; /* being pulled, with its mark; or NULL */
     leat_position next;          /* to be claimed; in order, its epoch alone */

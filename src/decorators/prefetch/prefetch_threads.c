@@ -68,7 +68,8 @@ static int64_t count_left(const leat__prefetch *prefetch)
            prefetch->reserved;
 }
 
-/* Empty slots that samples have room for, up to `most`; one of all slots. */
+/* Empty slots that samples have room for, up to `most`: one of all slots, and
+ * no other while the size of a sample is not known. */
 static int count_claimable(const leat__prefetch *prefetch, int most)
 {
     const leat__prefetch_buffer *buffer = &prefetch->buffer;
@@ -76,6 +77,8 @@ static int count_claimable(const leat__prefetch *prefetch, int most)
     most = most < buffer->nempty ? most : buffer->nempty;
     if (prefetch->max_bytes == 0)
         return most;
+    if (prefetch->recent.largest < 0)
+        return most > 0 && buffer->nempty == buffer->nslots;
     int64_t left = count_left(prefetch);
     while (n < most) {
         left -= growth(prefetch, buffer->empty[buffer->nempty - 1 - n]);
@@ -261,8 +264,12 @@ static int pull(leat__prefetch *prefetch, prefetch_job *job, int wanted)
 static void count_sample(leat__prefetch *prefetch, leat__prefetch_slot *slot)
 {
     leat__prefetch_buffer_count(&prefetch->buffer, slot);
-    if (!slot->status || slot->status == LEAT_EDATA)
-        leat__recent_largest_add(&prefetch->recent, (int64_t)slot->counted);
+    if (slot->status && slot->status != LEAT_EDATA)
+        return;
+    if (prefetch->recent.largest < 0)
+        atomic_store_explicit(&prefetch->first_bytes, slot->counted,
+                              memory_order_relaxed);
+    leat__recent_largest_add(&prefetch->recent, (int64_t)slot->counted);
 }
 
 /* Pushes what was pulled; a status at the end of it is ready at once. */

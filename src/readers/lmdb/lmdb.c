@@ -225,6 +225,14 @@ static int64_t lmdb_memory(leat_reader *reader)
            atomic_load_explicit(&lmdb->notes_bytes, memory_order_relaxed);
 }
 
+/* An index that is there, or the one that a walk will make. */
+static int64_t lmdb_reserves(leat_reader *reader)
+{
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    int64_t bytes = leat__lmdb_snapshot_index_bytes(lmdb->snapshot);
+    return bytes > 0 ? bytes : leat__lmdb_notes_bytes(lmdb);
+}
+
 static void lmdb_cancel(leat_reader *reader)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
@@ -257,6 +265,7 @@ static const leat_reader_ops lmdb_ops = {
     .may_block = lmdb_may_block,
     .advise = leat__lmdb_reader_advise,
     .memory = lmdb_memory,
+    .reserves = lmdb_reserves,
     .revision = lmdb_revision,
     .check = lmdb_check,
 };

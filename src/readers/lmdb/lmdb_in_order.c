@@ -95,6 +95,12 @@ static int follow(leat__lmdb_reader *lmdb, const leat__lmdb_index *index,
     return taken > 0 ? LEAT_OK : LEAT_END;
 }
 
+int64_t leat__lmdb_notes_bytes(const leat__lmdb_reader *lmdb)
+{
+    int64_t bytes = leat__lmdb_index_bytes(lmdb->map);
+    return !lmdb->drops && bytes <= lmdb->notes_most ? bytes : 0;
+}
+
 /*
  * A walk from the first record to the last one notes their addresses, by which
  * the walks after it find them. Without memory for that all go on as before.
@@ -102,9 +108,8 @@ static int follow(leat__lmdb_reader *lmdb, const leat__lmdb_index *index,
 static void note(leat__lmdb_reader *lmdb, int64_t record,
                  const uint64_t addresses[], int n, int status)
 {
-    int64_t bytes = leat__lmdb_index_bytes(lmdb->map);
-    if (!lmdb->notes && record == 0 && n > 0 && !lmdb->drops &&
-        bytes <= lmdb->notes_most) {
+    int64_t bytes = leat__lmdb_notes_bytes(lmdb);
+    if (!lmdb->notes && record == 0 && n > 0 && bytes > 0) {
         lmdb->notes = leat__lmdb_index_begin(lmdb->map);
         keep_count(lmdb, lmdb->notes ? bytes : 0);
     }

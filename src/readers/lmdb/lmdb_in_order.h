@@ -5,7 +5,7 @@
 #ifndef LEAT_READERS_LMDB_IN_ORDER_H
 #define LEAT_READERS_LMDB_IN_ORDER_H
 
-#include <leat/ext/reader.h>
+#include "readers/lmdb/lmdb_reader.h"
 
 /* The reader's operations of these names; next defers every sample. */
 int leat__lmdb_reader_next(leat_reader *reader, leat_sample *const out[], int n,
@@ -13,5 +13,8 @@ int leat__lmdb_reader_next(leat_reader *reader, leat_sample *const out[], int n,
 
 int leat__lmdb_reader_materialize(leat_reader *reader, leat_sample *const out[],
                                   int n, int *got);
+
+/* The bytes of the index that a walk from the first record makes; 0: none. */
+int64_t leat__lmdb_notes_bytes(const leat__lmdb_reader *lmdb);
 
 #endif

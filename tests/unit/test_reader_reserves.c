@@ -1,0 +1,181 @@
+/* What setup leaves readers of max_memory, whatever their threads hold. */
+#include "pipeline/reader_chain.h"
+#include "support/suite.h"
+
+#include <leat.h>
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MAX_MEMORY = 1 << 20, LARGE = 500000, ROUNDS = 20 };
+
+static leat_pipeline *pipeline;
+static leat_reader *reader;
+
+static void open_text(const char *text)
+{
+    leat_open_options open = {.size = sizeof(open), .max_memory = MAX_MEMORY};
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    int status = leat_pipeline_open_with(pipeline, &open, &reader);
+    ck_assert_msg(!status, "%s: %s", text, leat_last_error());
+}
+
+static void close_text(void)
+{
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+static void read_some(int n)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    leat_sample_finish(&sample);
+}
+
+static int64_t reserve_of_all(void)
+{
+    leat_reader_stats of[LEAT_MAX_READER_STATS];
+    int64_t sum = 0;
+    for (int i = leat__reader_chain_reserves(reader, of); i-- > 0;)
+        sum += of[i].memory;
+    return sum;
+}
+
+START_TEST(readers_that_read_ahead_share_a_quarter)
+{
+    static const struct {
+        const char *text;
+        int64_t part;
+        bool has_places; /* beside its part */
+    } cases[] = {{"range:99 | prefetch:4", 4, true},
+                 {"range:99 | prefetch", 4, false},
+                 {"range:99 | prefetch:4 | prefetch:4", 8, true},
+                 {"(range:99) (range:9) | merge:buffer=2", 4, true},
+                 {"(range:99) (range:9 | prefetch:2) | merge", 8, true}};
+    open_text(cases[_i].text);
+    /* Before its threads start it holds these alone. */
+    int64_t places = cases[_i].has_places ? reader->ops->memory(reader) : 0;
+    ck_assert_int_eq(reader->ops->reserves(reader),
+                     MAX_MEMORY / cases[_i].part + places);
+    close_text();
+}
+END_TEST
+
+/* They are opened on the way, more and more of them. */
+START_TEST(readers_of_a_template_have_one_part)
+{
+    static const char names[] = "5\n6\n7\n8\n9\n";
+    char text[128];
+    int fd = memfd_create("names", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, names, strlen(names)), (ssize_t)strlen(names));
+    snprintf(text, sizeof(text),
+             "text:/proc/self/fd/%d | interleave:(range:{} | prefetch),cycle=4 "
+             "| prefetch",
+             fd);
+    open_text(text);
+    int64_t reserved = reserve_of_all();
+    ck_assert_int_ge(reserved, MAX_MEMORY / 4);
+    ck_assert_int_lt(reserved, MAX_MEMORY / 4 + MAX_MEMORY / 8);
+    read_some(20);
+    /* Names of what was read are kept. */
+    ck_assert_int_ge(reserve_of_all(), reserved);
+    ck_assert_int_lt(reserve_of_all(), reserved + 4096);
+    close_text();
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_batch_reader_reserves_one_batch)
+{
+    leat_sample sample[2];
+    int got;
+    open_text("range:99 | batch:4");
+    for (int i = 0; i < 2; i++) {
+        leat_sample *out = &sample[i];
+        leat_sample_init(out);
+        ck_assert_int_eq(leat_reader_pull(reader, &out, 1, &got), LEAT_OK);
+        ck_assert(out->deferred);
+    }
+    int64_t one = reader->ops->reserves(reader);
+    ck_assert_int_gt(one, 0);
+    ck_assert_int_eq(reader->ops->memory(reader), 2 * one);
+    for (int i = 0; i < 2; i++)
+        leat_sample_finish(&sample[i]);
+    close_text();
+}
+END_TEST
+
+static const char large_text[] =
+    "random:40,shape=125000,dtype=uint8,seed=1 | cast:data=float32 | "
+    "prefetch:8,threads=8";
+
+/* One sample has room always. */
+START_TEST(a_sample_above_its_part_is_reserved)
+{
+    open_text(large_text);
+    int64_t places = reader->ops->memory(reader);
+    read_some(1);
+    int64_t reserved = reader->ops->reserves(reader);
+    ck_assert_int_ge(reserved, places + LARGE);
+    ck_assert_int_lt(reserved, places + 2 * LARGE);
+    read_some(20);
+    ck_assert_int_eq(reader->ops->reserves(reader), reserved);
+    close_text();
+}
+END_TEST
+
+/* Before one is complete its size is not known. */
+START_TEST(threads_hold_one_large_sample)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        open_text(large_text);
+        for (int j = 0; j < 10; j++) {
+            read_some(1);
+            ck_assert_int_le(reader->ops->memory(reader),
+                             reader->ops->reserves(reader));
+        }
+        close_text();
+    }
+}
+END_TEST
+
+START_TEST(a_merge_reserves_a_large_sample_of_each_input)
+{
+    open_text(
+        "(random:40,shape=125000,dtype=uint8,seed=1 | cast:data=float32) "
+        "(random:40,shape=125000,dtype=uint8,seed=2 | cast:data=float32) | "
+        "merge:buffer=2");
+    int64_t places = reader->ops->memory(reader);
+    read_some(1);
+    int64_t reserved = reader->ops->reserves(reader);
+    ck_assert_int_ge(reserved, places + 2 * LARGE);
+    ck_assert_int_lt(reserved, places + 3 * LARGE);
+    read_some(20);
+    ck_assert_int_eq(reader->ops->reserves(reader), reserved);
+    ck_assert_int_le(reader->ops->memory(reader), reserved);
+    close_text();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("reader_reserves");
+    TCase *tcase = tcase_create("reader_reserves");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, readers_that_read_ahead_share_a_quarter, 0, 5);
+    tcase_add_test(tcase, readers_of_a_template_have_one_part);
+    tcase_add_test(tcase, a_batch_reader_reserves_one_batch);
+    tcase_add_test(tcase, a_sample_above_its_part_is_reserved);
+    tcase_add_test(tcase, threads_hold_one_large_sample);
+    tcase_add_test(tcase, a_merge_reserves_a_large_sample_of_each_input);
+    return suite_run(suite);
+}
