@@ -452,23 +452,29 @@ static int check_pattern(const leat__file_list *list,
                       folder->path);
 }
 
+int leat__file_list_check_folders(const leat__file_list *list, int64_t most)
+{
+    int status = LEAT_OK;
+    for (const leat__listed_pattern *at = list->pattern; !status && at;
+         at = at->next) {
+        const leat__listed_folder *folder = at->folder;
+        for (; !status && folder && most > 0 && is_in_place(folder); most--) {
+            status = leat__opening_check(at->text);
+            folder = folder->next;
+        }
+        if (!status && folder && most > 0)
+            status = check_pattern(list, at, folder);
+    }
+    return status;
+}
+
 int leat__file_list_check(const leat__file_list *list)
 {
     int status = LEAT_OK;
     for (const leat__listed_file *file = list->file; !status && file;
          file = file->next)
         status = leat__listed_file_check(file);
-    for (const leat__listed_pattern *at = list->pattern; !status && at;
-         at = at->next) {
-        const leat__listed_folder *folder = at->folder;
-        while (!status && folder && is_in_place(folder)) {
-            status = leat__opening_check(at->text);
-            folder = folder->next;
-        }
-        if (!status && folder)
-            status = check_pattern(list, at, folder);
-    }
-    return status;
+    return status ? status : leat__file_list_check_folders(list, INT64_MAX);
 }
 
 int leat__file_list_modified(uint64_t *hash, const leat__file_list *list)

@@ -72,6 +72,9 @@ int leat__file_list_add(leat__file_list *list, const char *text);
  */
 int leat__file_list_check(const leat__file_list *list);
 
+/* The same of the first `most` folders, and of no LIST. */
+int leat__file_list_check_folders(const leat__file_list *list, int64_t most);
+
 /* Those in the `size` bytes of a list `name`. */
 int leat__file_list_parse(leat__file_list *list, const char *name,
                           const char *bytes, size_t size);

@@ -13,16 +13,34 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Folders of patterns that a check looks at where there is no identity: in each
+ * epoch, and they may be far away. */
+enum { CHECKED_FOLDERS_MAX = 1 << 12 };
+
 typedef struct files_reader {
     leat_reader reader;
     leat__file_list list; /* immutable */
     /* Used by one caller at a time. */
     uint64_t identity[2]; /* their number, and a hash, once it is known */
+    uint64_t modified;    /* with it: a hash of times of modification */
     int64_t next;
     atomic_bool cancelled;
-    /* Set with the identity: a hash of their times of modification. */
-    atomic_uint_fast64_t modified;
+    atomic_bool has_begun; /* a name was read */
+    /* Set with the identity: hashes of sizes and times of modification, 0
+     * without a regular file, and before that of devices and inodes. */
+    atomic_uint_fast64_t versions;
+    atomic_uint_fast64_t numbers;
 } files_reader;
+
+/* What a look at the files gives. */
+typedef struct files_look {
+    uint64_t versions;
+    uint64_t numbers;
+    bool has_regular;
+} files_look;
+
+static const files_look no_look = {.versions = 0xcbf29ce484222325u,
+                                   .numbers = 0xcbf29ce484222325u};
 
 static int files_fields(leat_reader *reader, const leat_field_spec **out,
                         int *n)
@@ -53,8 +71,10 @@ static int check_looking(const files_reader *files)
 }
 
 /* Views of the list. */
-static int fill(const files_reader *files, int64_t index, leat_sample *sample)
+static int fill(files_reader *files, int64_t index, leat_sample *sample)
 {
+    if (!atomic_load_explicit(&files->has_begun, memory_order_relaxed))
+        atomic_store_explicit(&files->has_begun, true, memory_order_relaxed);
     const char *path = files->list.path[index];
     const int64_t shape[] = {(int64_t)strlen(path)};
     sample->from.source = "files";
@@ -81,7 +101,7 @@ static int files_next(leat_reader *reader, leat_sample *const out[], int n,
 static int files_read_at(leat_reader *reader, const leat_position at[],
                          leat_sample *const out[], int n, int *got)
 {
-    const files_reader *files = (const files_reader *)reader;
+    files_reader *files = (files_reader *)reader;
     int status = check_running(files);
     for (; !status && *got < n; *got += !status)
         status = fill(files, at[*got].index, out[*got]);
@@ -119,6 +139,32 @@ static int files_seek(leat_reader *reader, leat_position position,
     return LEAT_OK;
 }
 
+/* Adds the file `path`, *out what it is. Whether it is a regular one. */
+static bool look_at(files_look *look, const char *path, struct stat *out)
+{
+    leat__file_version version = {.size = -1};
+    if (stat(path, out) == 0 && S_ISREG(out->st_mode)) {
+        version = leat__file_version_of(out);
+        look->numbers = leat__file_hash_bytes(look->numbers, &out->st_dev,
+                                              sizeof(out->st_dev));
+        look->numbers = leat__file_hash_bytes(look->numbers, &out->st_ino,
+                                              sizeof(out->st_ino));
+        look->has_regular = true;
+    }
+    look->versions =
+        leat__file_hash_bytes(look->versions, &version, sizeof(version));
+    return version.size >= 0;
+}
+
+/* That the files are those of the names. An @LIST may go, or be another one,
+ * once the names are read. */
+static int check_names(const files_reader *files)
+{
+    return atomic_load(&files->has_begun)
+               ? leat__file_list_check_folders(&files->list, INT64_MAX)
+               : leat__file_list_check(&files->list);
+}
+
 /*
  * Of the names without their folders, so that they may be moved, and of the
  * sizes of the files that there are: other data under the same names are found
@@ -128,6 +174,7 @@ static int files_seek(leat_reader *reader, leat_position position,
 static int set_identity(files_reader *files)
 {
     uint64_t hash = 0xcbf29ce484222325u, modified = 0;
+    files_look look = no_look;
     struct stat found;
     if (files->identity[1] != 0)
         return LEAT_OK;
@@ -140,14 +187,19 @@ static int set_identity(files_reader *files)
         /* Each name with a slash, so that they do not run together. */
         hash = leat__hash_text(hash, "/");
         hash = leat__hash_text(hash, slash ? slash + 1 : path);
-        if (stat(path, &found) || !S_ISREG(found.st_mode))
+        if (!look_at(&look, path, &found))
             continue;
         hash = (hash ^ (uint64_t)found.st_size) * 0x100000001b3u;
         modified =
             leat__file_hash_modified(modified, leat__file_modified(&found));
     }
+    int status = check_names(files);
+    if (status)
+        return status;
     files->identity[1] = hash;
-    atomic_store(&files->modified, modified);
+    files->modified = modified;
+    atomic_store(&files->numbers, look.numbers);
+    atomic_store(&files->versions, look.has_regular ? look.versions : 0);
     return LEAT_OK;
 }
 
@@ -164,23 +216,40 @@ static int files_revision(leat_reader *reader, leat_token *token)
 {
     files_reader *files = (files_reader *)reader;
     int status = set_identity(files);
-    uint64_t modified = atomic_load(&files->modified);
-    return status ? status : leat_token_put(token, &modified, sizeof(modified));
+    return status ? status
+                  : leat_token_put(token, &files->modified,
+                                   sizeof(files->modified));
+}
+
+/* Some file systems number files anew; those of two releases may have one size
+ * and time, but are in folders of other names then. */
+static int check_versions(const files_reader *files, uint64_t versions)
+{
+    files_look look = no_look;
+    struct stat found;
+    for (int i = 0; i < files->list.n; i++) {
+        int status = leat__opening_check("files");
+        if (status)
+            return status;
+        look_at(&look, files->list.path[i], &found);
+    }
+    if (look.versions != versions)
+        return leat_error(LEAT_EIO,
+                          "files: one of %d was written or removed since they "
+                          "were opened; open them again",
+                          files->list.n);
+    return look.numbers == atomic_load(&files->numbers)
+               ? LEAT_OK
+               : leat__file_list_check_folders(&files->list, INT64_MAX);
 }
 
 static int files_check(leat_reader *reader)
 {
-    files_reader *files = (files_reader *)reader;
-    uint64_t modified = atomic_load(&files->modified), now = 0;
-    if (modified == 0)
-        return LEAT_OK;
-    int status = leat__file_list_modified(&now, &files->list);
-    if (status || now == modified)
-        return status;
-    return leat_error(LEAT_EIO,
-                      "files: one of %d was written or removed since they were "
-                      "opened; open them again",
-                      files->list.n);
+    const files_reader *files = (const files_reader *)reader;
+    uint64_t versions = atomic_load(&files->versions);
+    return versions ? check_versions(files, versions)
+                    : leat__file_list_check_folders(&files->list,
+                                                    CHECKED_FOLDERS_MAX);
 }
 
 static int files_restore(leat_reader *reader, leat_token *token)
@@ -242,7 +311,10 @@ static int files_open(const leat_open *open, leat_reader **out)
         return LEAT_ENOMEM;
     files->reader.ops = &files_ops;
     int status = leat__file_list_open(&files->list, open);
+    if (!status)
+        status = leat__file_list_check(&files->list);
     if (status) {
+        leat__file_list_close(&files->list);
         leat__free(files);
         return status;
     }

@@ -298,6 +298,8 @@ START_TEST(a_folder_that_was_replaced_since_is_told)
     ck_assert_int_eq(leat__file_list_add(&list, "now/*"), LEAT_OK);
     ck_assert_int_eq(leat__file_list_check(&list), LEAT_OK);
     ck_assert_int_eq(rename("next", "now"), 0);
+    ck_assert_int_eq(leat__file_list_check_folders(&list, 0), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_check_folders(&list, 1), LEAT_EIO);
     ck_assert_int_eq(leat__file_list_check(&list), LEAT_EIO);
     ck_assert_str_eq(leat_last_error(),
                      "now: removed or replaced while its files were opened; "

@@ -4,9 +4,11 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void setup(void)
 {
@@ -105,6 +107,118 @@ START_TEST(files_of_other_sizes_are_other_data)
 }
 END_TEST
 
+static leat_reader *open_names(const char *text)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
+static int save(leat_reader *reader)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_reader_save(reader, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+/* As an archive unpacks it. */
+static void write_unpacked(const char *name, const char *text)
+{
+    static const struct timespec then[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    write_text("unpacked", text);
+    ck_assert_int_eq(utimensat(AT_FDCWD, "unpacked", then, 0), 0);
+    ck_assert_int_eq(rename("unpacked", name), 0);
+}
+
+START_TEST(a_file_replaced_at_one_time_by_another_size_is_noticed)
+{
+    write_unpacked("one", "a\n");
+    write_unpacked("two", "b\n");
+    leat_reader *reader = open_names("files:one,two");
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    ck_assert_int_eq(save(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    write_unpacked("two", "c\n"); /* as where files are numbered anew */
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    write_unpacked("two", "bb\n");
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "one of 2 was written"));
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* old has x.rec, new has y.rec, too; now is a link to old, then one to new. */
+static void make_folders(int is_linked)
+{
+    ck_assert_int_eq(mkdir("old", 0755), 0);
+    ck_assert_int_eq(mkdir("new", 0755), 0);
+    ck_assert_int_eq(symlink("old", "now"), 0);
+    ck_assert_int_eq(symlink("new", "next"), 0);
+    write_unpacked("old/x.rec", "a\n");
+    if (is_linked)
+        ck_assert_int_eq(link("old/x.rec", "new/x.rec"), 0);
+    else
+        write_unpacked("new/x.rec", "b\n");
+    write_unpacked("new/y.rec", "b\n");
+}
+
+static void check_replaced(int status)
+{
+    ck_assert_int_eq(status, LEAT_EIO);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "now: removed or replaced while"));
+}
+
+START_TEST(a_folder_replaced_after_it_was_listed_is_noticed)
+{
+    make_folders(0);
+    leat_reader *early = open_names("files:now/*");
+    leat_reader *late = open_names("files:now/*");
+    ck_assert_int_eq(save(early), LEAT_OK);
+    ck_assert_int_eq(rename("next", "now"), 0);
+    check_replaced(leat_reader_check(early));
+    check_replaced(leat_reader_check(late));
+    check_replaced(save(late));
+    check_replaced(leat_reader_check(late));
+    leat_reader_close(early);
+    leat_reader_close(late);
+}
+END_TEST
+
+/* As where a new release links to the files of the one before. */
+START_TEST(a_new_folder_with_the_very_files_is_as_good)
+{
+    make_folders(1);
+    leat_reader *reader = open_names("files:now/*");
+    ck_assert_int_eq(save(reader), LEAT_OK);
+    ck_assert_int_eq(rename("next", "now"), 0);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_list_may_go_once_names_are_read)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    write_text("one", "a\n");
+    write_text("list", "one\n");
+    leat_reader *reader = open_names("files:@list");
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(unlink("list"), 0);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    ck_assert_int_eq(save(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 /* Each function makes what the text of its name makes. */
 START_TEST(code_and_text_give_equal_pipelines)
 {
@@ -152,6 +266,11 @@ int main(void)
     tcase_add_test(tests, names_come_sorted_and_as_often_as_given);
     tcase_add_test(tests, a_pattern_without_a_match_is_named);
     tcase_add_test(tests, files_of_other_sizes_are_other_data);
+    tcase_add_test(tests,
+                   a_file_replaced_at_one_time_by_another_size_is_noticed);
+    tcase_add_test(tests, a_folder_replaced_after_it_was_listed_is_noticed);
+    tcase_add_test(tests, a_new_folder_with_the_very_files_is_as_good);
+    tcase_add_test(tests, a_list_may_go_once_names_are_read);
     tcase_add_test(tests, files_may_move_but_not_change_their_names);
     tcase_add_test(tests, code_and_text_give_equal_pipelines);
     suite_add_tcase(suite, tests);

@@ -467,7 +467,7 @@ static int note_names(leat__interleave *interleave)
     leat_token_init(&token);
     int status = leat_reader_save(names_of(interleave), &token);
     leat_token_finish(&token);
-    return status == LEAT_ENOMEM ? status : LEAT_OK;
+    return status == LEAT_ENOMEM || status == LEAT_EIO ? status : LEAT_OK;
 }
 
 int leat__template_begin(leat__interleave *interleave, const leat_open *open)
