@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,16 +21,46 @@ enum { THREADS = 4, ROUNDS = 200 };
 static const int unsupported[] = {ENOSYS, ENOLCK, EOPNOTSUPP};
 enum { UNSUPPORTED = sizeof(unsupported) / sizeof(unsupported[0]) };
 
-/* This is put in front of libc's by the linker. */
+static const int full[] = {ENOSPC, EDQUOT, EFBIG};
+enum { FULL = sizeof(full) / sizeof(full[0]) };
+
+/* These are put in front of libc's by the linker. */
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
+int __real_getrlimit(int resource, struct rlimit *limit);
+int __wrap_getrlimit(int resource, struct rlimit *limit);
+ssize_t __real_pwrite(int fd, const void *bytes, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t at);
+ssize_t __real_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n);
 
 static int no_lock; /* why no file can be locked; 0: it can */
+static int no_room; /* why no byte can be written; EFBIG: by the limit */
 
 int __wrap_flock(int fd, int operation)
 {
     errno = no_lock;
     return no_lock ? -1 : __real_flock(fd, operation);
+}
+
+int __wrap_getrlimit(int resource, struct rlimit *limit)
+{
+    int status = __real_getrlimit(resource, limit);
+    if (resource == RLIMIT_FSIZE && no_room == EFBIG)
+        limit->rlim_cur = 0;
+    return status;
+}
+
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    errno = no_room;
+    return no_room ? -1 : __real_pwrite(fd, bytes, n, at);
+}
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t n)
+{
+    errno = no_room;
+    return no_room ? -1 : __real_write(fd, bytes, n);
 }
 
 static void expect_alone(void)
@@ -188,6 +219,41 @@ START_TEST(a_lock_that_fails_leaves_nothing)
 }
 END_TEST
 
+/* With locks or without. */
+START_TEST(a_full_disk_is_said_and_reading_goes_on)
+{
+    no_lock = _i % 2 ? ENOSYS : 0;
+    no_room = full[_i / 2];
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    for (int epoch = 0; epoch < 2; epoch++)
+        cache_expect_epoch(reader, epoch, CACHE_SAMPLES);
+    ck_assert_int_eq(cache_source.reads, 2 * CACHE_SAMPLES);
+    ck_assert_msg(strstr(cache_log, "is not made") &&
+                      strstr(cache_log, strerror(no_room)),
+                  "%s", cache_log);
+    ck_assert(!cache_is_there(""));
+    expect_alone();
+    leat_reader_close(reader);
+    ck_assert(!cache_is_there(""));
+    expect_alone();
+}
+END_TEST
+
+/* For one that could lock it. */
+START_TEST(a_lock_is_marked_on_a_full_disk)
+{
+    no_lock = ENOSYS;
+    no_room = full[_i];
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    no_lock = no_room = 0;
+    expect_refused(LEAT_ESTATE, "kept.partial if no reader is");
+    cache_expect_epoch(reader, 0, CACHE_SAMPLES);
+    leat_reader_close(reader);
+    ck_assert(cache_is_there("/index"));
+    expect_alone();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache_lock");
@@ -206,5 +272,8 @@ int main(void)
     tcase_add_test(
         tcase, without_locks_writers_that_begin_at_once_make_one_whole_cache);
     tcase_add_test(tcase, a_lock_that_fails_leaves_nothing);
+    tcase_add_loop_test(tcase, a_full_disk_is_said_and_reading_goes_on, 0,
+                        2 * FULL);
+    tcase_add_loop_test(tcase, a_lock_is_marked_on_a_full_disk, 0, 2);
     return suite_run(suite);
 }

@@ -142,11 +142,22 @@ static bool is_unsupported(int code)
     return code == ENOSYS || code == ENOLCK || code == EOPNOTSUPP;
 }
 
-/* For a writer that can lock it. Returns the errno, 0 on success. */
+static bool is_full(int code)
+{
+    return code == ENOSPC || code == EDQUOT || code == EFBIG;
+}
+
+/* For a writer that can lock it. Where there is no room for a byte, a hole may
+   do; the data need room, too, and say so. Returns the errno, 0 on success. */
 static int mark_lock(const leat__cache_partial *partial)
 {
-    int code = leat__file_check_limit(1);
-    return !code && pwrite(partial->lock_fd, "\n", 1, 0) < 0 ? errno : code;
+    if (leat__file_check_limit(1))
+        return 0;
+    int code = pwrite(partial->lock_fd, "\n", 1, 0) < 0 ? errno : 0;
+    if (!is_full(code))
+        return code;
+    (void)!ftruncate(partial->lock_fd, 1);
+    return 0;
 }
 
 /* Of a lock that could be locked here. */
