@@ -1,6 +1,7 @@
 /*
- * A link above a complete cache is moved to another directory before each of
- * the calls that open it: the samples are those of one cache, and all good.
+ * A link above a cache is moved to another directory before each of the calls
+ * that open it, or that complete it: the samples are those of one cache, and
+ * all good.
  */
 #include "faults/faults.h"
 #include "support/cache_fixture.h"
@@ -112,6 +113,67 @@ START_TEST(a_cache_that_a_link_leads_from_is_read_whole)
 }
 END_TEST
 
+/* The files of the cache that is completed, once it is. */
+static void replace_files(void)
+{
+    const char *const names[] = {"data", "index"};
+    fault_disarm();
+    is_moved = true;
+    for (int i = 0; i < 2 && cache_is_there("/index"); i++) {
+        char from[128], to[128];
+        snprintf(from, sizeof(from), "%s/new/kept/%s", cache_root, names[i]);
+        snprintf(to, sizeof(to), "%s/%s", cache_path, names[i]);
+        ck_assert_int_eq(rename(from, to), 0);
+    }
+}
+
+/* Of the same identity. */
+static void make_shorter(void)
+{
+    cache_remove_all(in("new"));
+    ck_assert_int_eq(mkdir(in("new"), 0777), 0);
+    lead_to("new");
+    cache_make(CACHE_SAMPLES / 2);
+}
+
+/* Whether something was moved meanwhile. */
+static bool complete_moved(fault_call call, int n, bool is_link)
+{
+    make_shorter();
+    cache_remove_all(in("old"));
+    ck_assert_int_eq(mkdir(in("old"), 0777), 0);
+    lead_to("old");
+    is_moved = false;
+    cache_log[0] = 0;
+    leat_reader *reader = cache_open_source(CACHE_SAMPLES);
+    cache_read_some(reader, CACHE_SAMPLES - 1);
+    fault_arm(call, n, FAULT_ACT, 0);
+    cache_read_some(reader, 1);
+    ck_assert_int_eq(leat_reader_next(reader, &cache_sample), LEAT_END);
+    fault_disarm();
+    cache_expect_epoch(reader, 1, CACHE_SAMPLES);
+    bool is_read_on = cache_source.reads > CACHE_SAMPLES;
+    ck_assert(!is_read_on || !is_link);
+    ck_assert_int_eq(is_read_on,
+                     strstr(cache_log, "is made, but cannot") != NULL);
+    leat_reader_close(reader);
+    return is_moved;
+}
+
+START_TEST(a_cache_that_is_completed_is_the_one_that_was_made)
+{
+    const fault_call call = _i & 1 ? FAULT_STAT : FAULT_OPEN;
+    bool is_link = _i & 2;
+    int n = 0;
+    cache_source.is_stream = _i & 4;
+    snprintf(cache_path, sizeof(cache_path), "%s", in("now/kept"));
+    fault_act(is_link ? move : replace_files);
+    while (complete_moved(call, n, is_link))
+        ck_assert_int_lt(n++, CALLS_MAX);
+    ck_assert_int_gt(n, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("replaced_cache");
@@ -121,5 +183,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, a_cache_that_a_link_leads_from_is_read_whole, 0,
                         2 * CONTENTS);
+    tcase_add_loop_test(
+        tcase, a_cache_that_is_completed_is_the_one_that_was_made, 0, 8);
     return suite_run(suite);
 }

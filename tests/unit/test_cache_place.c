@@ -287,8 +287,10 @@ START_TEST(a_relative_path_outlives_a_change_of_directory)
         ck_assert_int_eq(chdir("/"), 0);
         if (is_whole) {
             cache_expect_epoch(reader, 0, CACHE_SAMPLES);
-            ck_assert_ptr_nonnull(strstr(cache_log, "is made, but cannot"));
+            cache_source.reads = 0;
             cache_expect_epoch(reader, 1, CACHE_SAMPLES);
+            ck_assert_int_eq(cache_source.reads, 0);
+            ck_assert_str_eq(cache_log, "");
         }
         leat_reader_close(reader);
         snprintf(cache_path, sizeof(cache_path), "%s", root);

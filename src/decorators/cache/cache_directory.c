@@ -235,8 +235,9 @@ static int open_path(int *out, const char *path)
     return LEAT_AGAIN;
 }
 
-static int open_at(leat__cache_directory **out, int at, const char *path,
-                   const leat_token *identity, int64_t max_memory)
+int leat__cache_directory_open_at(leat__cache_directory **out, int at,
+                                  const char *path, const leat_token *identity,
+                                  int64_t max_memory)
 {
     leat__cache_directory *directory = leat__alloc_zero(1, sizeof(*directory));
     if (!directory)
@@ -262,7 +263,7 @@ int leat__cache_directory_open(leat__cache_directory **out, const char *path,
     int status = open_path(&at, path);
     if (status)
         return status;
-    status = open_at(out, at, path, identity, max_memory);
+    status = leat__cache_directory_open_at(out, at, path, identity, max_memory);
     close(at); /* nothing was read by it */
     return status;
 }

@@ -28,6 +28,12 @@ typedef struct leat__cache_directory leat__cache_directory;
  */
 int leat__cache_directory_open(leat__cache_directory **out, const char *path,
                                const leat_token *identity, int64_t max_memory);
+
+/* The same by a descriptor of the directory, which stays the caller's, wherever
+ * the path leads by now. LEAT_EIO where it has no index. */
+int leat__cache_directory_open_at(leat__cache_directory **out, int at,
+                                  const char *path, const leat_token *identity,
+                                  int64_t max_memory);
 void leat__cache_directory_close(leat__cache_directory *directory);
 
 /* The number of entries. */

@@ -166,6 +166,23 @@ void leat__cache_give_up(leat__cache_reader *cache)
     stop_writing(cache, "is not made");
 }
 
+/* What was written. Its files may be others by now. */
+static int open_written(leat__cache_reader *cache, leat__cache_directory **out)
+{
+    int64_t expected =
+        cache->is_random_access ? cache->map.count : cache->taken;
+    int status = leat__cache_writer_open(out, cache->writer);
+    if (status)
+        return status;
+    int64_t found = leat__cache_directory_count(*out);
+    if (found == expected)
+        return LEAT_OK;
+    leat__cache_directory_close(*out);
+    return leat_error(LEAT_EIO,
+                      "it has %lld samples, of %lld that were written",
+                      (long long)found, (long long)expected);
+}
+
 bool leat__cache_complete(leat__cache_reader *cache)
 {
     leat__cache_directory *directory = NULL;
@@ -174,11 +191,7 @@ bool leat__cache_complete(leat__cache_reader *cache)
         leat__cache_give_up(cache);
         return false;
     }
-    int status = leat__cache_directory_open(
-        &directory, cache->path, &cache->identity, cache->max_memory);
-    if (status == LEAT_AGAIN)
-        status = leat_error(LEAT_EIO, "the path leads elsewhere now");
-    if (status) {
+    if (open_written(cache, &directory)) {
         stop_writing(cache, "is made, but cannot be opened");
         return false;
     }

@@ -16,7 +16,6 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "decorators/cache/cache_directory.h"
 #include "decorators/cache/cache_partial.h"
 
 #include <leat/decorators.h>
@@ -351,6 +350,14 @@ int leat__cache_writer_finish(leat__cache_writer *writer)
         free_memory(writer);
     pthread_mutex_unlock(&writer->lock);
     return status;
+}
+
+int leat__cache_writer_open(leat__cache_directory **out,
+                            const leat__cache_writer *writer)
+{
+    const leat__cache_partial *partial = &writer->partial;
+    return leat__cache_directory_open_at(out, partial->fd, partial->path,
+                                         &writer->identity, writer->max_memory);
 }
 
 int64_t leat__cache_writer_memory(const leat__cache_writer *writer)

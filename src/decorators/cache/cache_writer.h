@@ -5,6 +5,7 @@
 #ifndef LEAT_DECORATORS_CACHE_CACHE_WRITER_H
 #define LEAT_DECORATORS_CACHE_CACHE_WRITER_H
 
+#include "decorators/cache/cache_directory.h"
 #include "decorators/cache/cache_entry.h"
 
 #include <stdint.h>
@@ -34,6 +35,11 @@ int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
  * any more. Errors: LEAT_EIO, also where somebody has removed or replaced
  * PATH.partial. */
 int leat__cache_writer_finish(leat__cache_writer *writer);
+
+/* Opens the directory that it has completed, wherever the path leads by now.
+ * Errors: those of leat__cache_directory_open. */
+int leat__cache_writer_open(leat__cache_directory **out,
+                            const leat__cache_writer *writer);
 
 /* Bytes that it takes. Any threads. */
 int64_t leat__cache_writer_memory(const leat__cache_writer *writer);
