@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +26,8 @@ enum { FULL = sizeof(full) / sizeof(full[0]) };
 /* These are put in front of libc's by the linker. */
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
-int __real_getrlimit(int resource, struct rlimit *limit);
-int __wrap_getrlimit(int resource, struct rlimit *limit);
+int __real_leat__file_check_limit(int64_t size);
+int __wrap_leat__file_check_limit(int64_t size);
 ssize_t __real_pwrite(int fd, const void *bytes, size_t n, off_t at);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t at);
 ssize_t __real_write(int fd, const void *bytes, size_t n);
@@ -43,12 +42,9 @@ int __wrap_flock(int fd, int operation)
     return no_lock ? -1 : __real_flock(fd, operation);
 }
 
-int __wrap_getrlimit(int resource, struct rlimit *limit)
+int __wrap_leat__file_check_limit(int64_t size)
 {
-    int status = __real_getrlimit(resource, limit);
-    if (resource == RLIMIT_FSIZE && no_room == EFBIG)
-        limit->rlim_cur = 0;
-    return status;
+    return no_room == EFBIG ? EFBIG : __real_leat__file_check_limit(size);
 }
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t at)
