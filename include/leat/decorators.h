@@ -364,9 +364,9 @@ LEAT_API int leat_pipeline_mix(leat_pipeline **out,
  * `merge:buffer=B`: samples of `n` inputs of equal fields, at most 256, in the
  * order of their arrival: a thread reads each, up to `buffer` samples ahead, of
  * which its part of a quarter of the caller's max_memory may have room for
- * fewer, but always for one of each input; 0: 8.
- * That order does not come again: opening it for several ranks is
- * LEAT_EUNSUPPORTED, and saving it an error.
+ * fewer, but always for one of each input; 0: 8. That order does not come
+ * again: opening it for several ranks is LEAT_EUNSUPPORTED, and saving it an
+ * error.
  */
 LEAT_API int leat_pipeline_merge(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n,
@@ -436,12 +436,12 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * (LEAT_EUNSUPPORTED); what callbacks and maps give is not looked at. A sample
  * whose checksum is wrong is a bad record. A cache is trusted as data are: in a
  * directory where anybody may make one, as in /tmp, it may be another user's.
- * Where PATH.partial cannot be made,
- * as in a directory that may not be written to, open fails (LEAT_EIO); where
- * the cache cannot be completed, as on a disk that fills, the log says so, and
- * samples are read from upstream. The index of the samples takes 25 bytes of
- * memory each: where the caller's max_memory has no room for it, open fails
- * (LEAT_ELIMIT), or, over a stream without a count, the cache is not completed.
+ * Where PATH.partial cannot be made, as in a directory that may not be written
+ * to, open fails (LEAT_EIO); where the cache cannot be completed, as on a disk
+ * that fills, the log says so, and samples are read from upstream. The index of
+ * the samples takes 25 bytes of memory each: where the caller's max_memory has
+ * no room for it, open fails (LEAT_ELIMIT), or, over a stream without a count,
+ * the cache is not completed.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);

@@ -197,10 +197,17 @@ void leat__group_pool_count(leat__group_pool *pool, leat__group *group)
         bytes += (int64_t)(sizeof(leat_sample) + group->sample[i]->buffer_size);
     atomic_fetch_add_explicit(&pool->bytes, bytes - group->bytes,
                               memory_order_relaxed);
-    /* Of two threads' at once either will do. */
-    if (atomic_load_explicit(&pool->first, memory_order_relaxed) == 0)
-        atomic_store_explicit(&pool->first, bytes, memory_order_relaxed);
     group->bytes = bytes;
+}
+
+void leat__group_pool_complete(leat__group_pool *pool, leat__group *group)
+{
+    int_fast64_t none = 0;
+    leat__group_pool_count(pool, group);
+    if (group->number == 1)
+        atomic_store(&pool->first, group->bytes);
+    else
+        atomic_compare_exchange_strong(&pool->first, &none, group->bytes);
 }
 
 static void put_free(leat__group_pool *pool, leat__group *group)

@@ -42,10 +42,10 @@ typedef struct leat__group_pool {
     const leat_allocator *allocator;
     int64_t max_memory; /* of one group's samples; 0: no limit */
     int room;
-    unsigned generation;       /* of the process */
-    atomic_int_fast64_t bytes; /* of all groups */
-    atomic_int_fast64_t first; /* of the first group, as it was counted first */
-    atomic_size_t usual;       /* bytes of the last group that was written */
+    unsigned generation;         /* of the process */
+    atomic_int_fast64_t bytes;   /* of all groups */
+    atomic_int_fast64_t first;   /* of the first group, complete; 0: none yet */
+    atomic_size_t usual;         /* bytes of the last group that was written */
     atomic_int_fast64_t largest; /* bytes of a complete sample; 0: none yet */
     pthread_mutex_t lock;
     /* protected by lock */
@@ -104,6 +104,9 @@ int leat__group_clear(leat__group_pool *pool, leat__group *group, int from,
 
 /* Has the pool's bytes follow what the samples' buffers have become. */
 void leat__group_pool_count(leat__group_pool *pool, leat__group *group);
+
+/* Counts likewise a group whose samples are complete. */
+void leat__group_pool_complete(leat__group_pool *pool, leat__group *group);
 
 /* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM; LEAT_ESTATE
  * in a forked child. */

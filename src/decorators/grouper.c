@@ -219,6 +219,7 @@ static int write_group(leat__grouper *grouper, leat_sample *out)
         return leat__grouper_fail(grouper, group, culprit, status, out);
     atomic_store_explicit(&grouper->pool.usual, out->taken - before,
                           memory_order_relaxed);
+    leat__group_pool_complete(&grouper->pool, group);
     leat__group_pool_give_back(&grouper->pool, group);
     return LEAT_OK;
 }

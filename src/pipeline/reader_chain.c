@@ -155,6 +155,23 @@ void leat__reader_chain_detach(const leat_reader *reader)
     pthread_mutex_unlock(&chain->lock);
 }
 
+bool leat__reader_chain_take_spare(leat_reader_figures *figures, int64_t bytes,
+                                   int64_t most)
+{
+    atomic_int_fast64_t *spare = &figures->chain->spare_bytes;
+    int_fast64_t taken = atomic_load(spare);
+    while (bytes <= most - taken)
+        if (atomic_compare_exchange_weak(spare, &taken, taken + bytes))
+            return true;
+    return false;
+}
+
+void leat__reader_chain_return_spare(leat_reader_figures *figures,
+                                     int64_t bytes)
+{
+    atomic_fetch_sub(&figures->chain->spare_bytes, bytes);
+}
+
 void leat__reader_call_enter(leat__reader_call *call,
                              leat_reader_figures *figures)
 {

@@ -14,6 +14,9 @@
  * lock of leat's is taken there. In a forked child the lock may be held for
  * ever, so the lists are left alone there.
  *
+ * What readers can do without, such as an index that speeds up later epochs,
+ * setup does not count: all of a chain's share `spare_bytes`.
+ *
  * Time is a call's own: a call notes in thread-local memory that it runs, and
  * subtracts what calls of other readers took inside of it. That is right on any
  * thread, whatever a reader calls there. A chain of one reader takes no clock.
@@ -52,6 +55,7 @@ struct leat__reader_chain {
     /* Changed under lock. */
     atomic_int n;                    /* of reader, how many are in use */
     struct leat_reader_state *first; /* of the readers that report memory */
+    atomic_int_fast64_t spare_bytes;
     /* In a forked child. */
     leat_reader *abandoned;
     leat__reader_chain *next_abandoned;
@@ -93,6 +97,15 @@ void leat__reader_chain_detach(const leat_reader *reader);
 /* leat_reader_chain_stats, but `memory` is what setup leaves each. */
 int leat__reader_chain_reserves(leat_reader *reader,
                                 leat_reader_stats out[LEAT_MAX_READER_STATS]);
+
+/*
+ * Counts `bytes` of what a reader can do without, unless the chain's readers
+ * then have more than `most` of that. Any thread.
+ */
+bool leat__reader_chain_take_spare(leat_reader_figures *figures, int64_t bytes,
+                                   int64_t most);
+void leat__reader_chain_return_spare(leat_reader_figures *figures,
+                                     int64_t bytes);
 
 /* For an inline function. */
 void leat__reader_call_enter(leat__reader_call *call,

@@ -1,11 +1,13 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "pipeline/reader_chain.h"
 #include "support/images.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <leat/datum.h>
+#include <leat/decorators.h>
 #include <leat/ext/reader.h>
 #include <leat/stats.h>
 
@@ -373,7 +375,6 @@ typedef struct random_reads {
     uint32_t seed;
 } random_reads;
 
-/* It is built by the first read out of order, and shared by readers. */
 /* What passes after the first one take from its notes. */
 START_TEST(every_pass_gives_the_same_records)
 {
@@ -422,22 +423,61 @@ START_TEST(an_index_is_memory_that_the_reader_holds)
     const leat_position at = {0, 7};
     int got;
     leat_sample_init(&sample);
-    /* Setup counts it before it is there. */
-    int64_t reserved = reader->ops->reserves(reader);
     ck_assert_int_eq(reader->ops->memory(reader), 0);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_int_eq(leat_reader_chain_stats(reader, stats), 1);
     ck_assert_str_eq(stats[0].path, "lmdb");
     ck_assert_int_ge(stats[0].memory, 8 * RECORDS);
-    ck_assert_int_eq(stats[0].memory, reserved);
+    ck_assert_int_eq(reader->ops->reserves(reader), 0);
     ck_assert_int_eq(leat_reader_read_at(reader, &at, &out, 1, &got), LEAT_OK);
     for (int i = 0; i < 300; i++)
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     leat_reader_chain_stats(reader, stats);
     ck_assert_int_ge(stats[0].memory, 8 * RECORDS);
     ck_assert_int_lt(stats[0].memory, 8 * RECORDS + 64);
+    ck_assert_int_eq(reader->ops->reserves(reader), stats[0].memory);
     leat_sample_finish(&sample);
     images_end(reader, directory);
+}
+END_TEST
+
+/* Of five readers two have room for them, and setup counts none. */
+START_TEST(notes_of_a_chain_share_an_eighth)
+{
+    enum { READERS = 5, RECORDS = 1000, PARTS = 8 };
+    const leat_open_options open = {.size = sizeof(open),
+                                    .max_memory = PARTS * 5 / 2 * 8 * RECORDS};
+    char directory[READERS][FIXTURE_PATH];
+    leat_pipeline *inputs[READERS], *chain;
+    leat_reader_stats stats[LEAT_MAX_READER_STATS];
+    leat_reader *reader;
+    leat_sample sample;
+    int64_t held = 0, reserved = 0;
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(leat_pipeline_lmdb(
+                             &inputs[i],
+                             images_write(directory[i], images_record, RECORDS),
+                             NULL),
+                         LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_chain(&chain, inputs, READERS), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open_with(chain, &open, &reader), LEAT_OK);
+    leat_sample_init(&sample);
+    for (int i = 0; i < READERS * RECORDS; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    for (int i = leat_reader_chain_stats(reader, stats); i-- > 0;)
+        held += stats[i].memory;
+    for (int i = leat__reader_chain_reserves(reader, stats); i-- > 0;)
+        reserved += stats[i].memory;
+    ck_assert_int_ge(held, 2 * 8 * RECORDS);
+    ck_assert_int_lt(held, 2 * 8 * RECORDS + 4096);
+    ck_assert_int_lt(reserved, 4096);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    leat_pipeline_unref(chain);
+    for (int i = 0; i < READERS; i++) {
+        leat_pipeline_unref(inputs[i]);
+        fixture_remove(directory[i]);
+    }
 }
 END_TEST
 
@@ -463,6 +503,7 @@ static void *read_at_random(void *argument)
     return NULL;
 }
 
+/* The index is built by the first of them, and shared. */
 START_TEST(threads_read_at_random_beside_next)
 {
     char directory[FIXTURE_PATH];
@@ -750,6 +791,7 @@ int main(void)
     tcase_add_test(tcase, a_failed_seek_changes_nothing);
     tcase_add_test(tcase, every_pass_gives_the_same_records);
     tcase_add_test(tcase, an_index_is_memory_that_the_reader_holds);
+    tcase_add_test(tcase, notes_of_a_chain_share_an_eighth);
     tcase_add_test(tcase, threads_read_at_random_beside_next);
     tcase_add_test(tcase, a_damaged_page_is_a_sticky_error_after_what_is_good);
     tcase_add_test(tcase, a_cancelled_reader_gives_nothing_any_more);

@@ -69,18 +69,22 @@ START_TEST(readers_that_read_ahead_share_a_quarter)
 }
 END_TEST
 
-/* They are opened on the way, more and more of them. */
-START_TEST(readers_of_a_template_have_one_part)
+static void write_names(char path[32], const char *names)
 {
-    static const char names[] = "5\n6\n7\n8\n9\n";
-    char text[128];
     int fd = memfd_create("names", MFD_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, names, strlen(names)), (ssize_t)strlen(names));
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+}
+
+/* They are opened on the way, more and more of them. */
+START_TEST(readers_of_a_template_have_one_part)
+{
+    char names[32], text[128];
+    write_names(names, "5\n6\n7\n8\n9\n");
     snprintf(text, sizeof(text),
-             "text:/proc/self/fd/%d | interleave:(range:{} | prefetch),cycle=4 "
-             "| prefetch",
-             fd);
+             "text:%s | interleave:(range:{} | prefetch),cycle=4 | prefetch",
+             names);
     open_text(text);
     int64_t reserved = reserve_of_all();
     ck_assert_int_ge(reserved, MAX_MEMORY / 4);
@@ -90,23 +94,50 @@ START_TEST(readers_of_a_template_have_one_part)
     ck_assert_int_ge(reserve_of_all(), reserved);
     ck_assert_int_lt(reserve_of_all(), reserved + 4096);
     close_text();
-    close(fd);
 }
 END_TEST
 
+START_TEST(nested_templates_have_one_part)
+{
+    char numbers[32], paths[3 * 32 + 1] = "", names[32], text[160];
+    write_names(numbers, "5\n6\n7\n8\n9\n");
+    for (int i = 0; i < 3; i++)
+        strcat(strcat(paths, numbers), "\n");
+    write_names(names, paths);
+    snprintf(text, sizeof(text),
+             "text:%s | interleave:(text:{} | interleave:(range:{} | "
+             "prefetch),cycle=4),cycle=4,ahead=2",
+             names);
+    open_text(text);
+    read_some(12);
+    ck_assert_int_ge(reserve_of_all(), MAX_MEMORY / 4);
+    ck_assert_int_lt(reserve_of_all(), MAX_MEMORY / 4 + MAX_MEMORY / 8);
+    close_text();
+}
+END_TEST
+
+/* The first one, once its samples are complete, though others are before. */
 START_TEST(a_batch_reader_reserves_one_batch)
 {
+    enum { BATCH = 4, LENGTH = 1000 };
     leat_sample sample[2];
     int got;
-    open_text("range:99 | batch:4");
+    open_text(_i ? "range:99 | batch:4"
+                 : "random:99,shape=1000,dtype=uint8,seed=1 | "
+                   "cast:data=float32 | batch:4");
     for (int i = 0; i < 2; i++) {
         leat_sample *out = &sample[i];
         leat_sample_init(out);
         ck_assert_int_eq(leat_reader_pull(reader, &out, 1, &got), LEAT_OK);
         ck_assert(out->deferred);
     }
+    for (int i = 1; i >= 0; i--) {
+        leat_sample *out = &sample[i];
+        ck_assert_int_eq(leat_reader_materialize(reader, &out, 1, &got),
+                         LEAT_OK);
+    }
     int64_t one = reader->ops->reserves(reader);
-    ck_assert_int_gt(one, 0);
+    ck_assert_int_gt(one, _i ? 0 : BATCH * LENGTH * (int)sizeof(float));
     ck_assert_int_eq(reader->ops->memory(reader), 2 * one);
     for (int i = 0; i < 2; i++)
         leat_sample_finish(&sample[i]);
@@ -173,7 +204,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, readers_that_read_ahead_share_a_quarter, 0, 5);
     tcase_add_test(tcase, readers_of_a_template_have_one_part);
-    tcase_add_test(tcase, a_batch_reader_reserves_one_batch);
+    tcase_add_test(tcase, nested_templates_have_one_part);
+    tcase_add_loop_test(tcase, a_batch_reader_reserves_one_batch, 0, 2);
     tcase_add_test(tcase, a_sample_above_its_part_is_reserved);
     tcase_add_test(tcase, threads_hold_one_large_sample);
     tcase_add_test(tcase, a_merge_reserves_a_large_sample_of_each_input);

@@ -63,9 +63,8 @@ struct leat_reader {
  *
  * Samples are cleared buffers of the caller; below a reader that joins several
  * they have the fields of others already, and are asked for one at a time. Each
- * reader appends: for each
- * sample that is returned, next (or materialize, for those that next deferred)
- * and read_at
+ * reader appends: for each sample that is returned, next (or materialize, for
+ * those that next deferred) and read_at
  *  - append the fields of `fields`, in its order, from field[nfields] on, and
  *    add their number to nfields: dtype, ndim, shape[0] to shape[ndim - 1],
  *    data and bytes, which are enough for type and shape; data may be NULL only
@@ -132,9 +131,9 @@ struct leat_reader_ops {
      * decorator passes the epoch on with it, and any index: a mark has all that
      * leads to the position.
      *
-     * After an error but LEAT_EUNSUPPORTED, or LEAT_EINVAL without a mark,
-     * leat calls no next before another seek. LEAT_EDATA, which concerns a
-     * record, becomes LEAT_EFORMAT here, as in `mark`, `save` and `restore`.
+     * After an error but LEAT_EUNSUPPORTED, or LEAT_EINVAL without a mark, leat
+     * calls no next before another seek. LEAT_EDATA, which concerns a record,
+     * becomes LEAT_EFORMAT here, as in `mark`, `save` and `restore`.
      */
     int (*seek)(leat_reader *reader, leat_position position, leat_token *mark);
 

@@ -449,10 +449,11 @@ static int64_t template_memory(leat_reader *reader)
     return leat__counter_get(&interleave_of(reader)->template->sources.bytes);
 }
 
+/* One that a template opened has a part of what that reserves. */
 static int64_t template_reserves(leat_reader *reader)
 {
-    return template_memory(reader) +
-           interleave_of(reader)->template->ahead_bytes;
+    int64_t ahead = interleave_of(reader)->template->ahead_bytes;
+    return template_memory(reader) + (reader->state->is_again ? 0 : ahead);
 }
 
 const leat_reader_ops leat__interleave_template_ops = {

@@ -403,7 +403,7 @@ int leat__template_revision(leat_reader *reader, leat_token *token)
 }
 
 /* So many readers share its part, if they read ahead. */
-static void share_ahead(template *made, const leat_open *open, int readers)
+static void divide_ahead(template *made, const leat_open *open, int readers)
 {
     const leat__value *value = leat__args_value(
         open->args, leat__argument_find(open->args->type, "pipeline"));
@@ -432,7 +432,7 @@ static int create(leat__interleave *interleave, const leat_open *open)
     made->open.nupstream = 0;
     made->most_ahead = (int)ahead;
     int n = made->most_ahead > 1 ? made->most_ahead : 1;
-    share_ahead(made, open, interleave->cycle + n);
+    divide_ahead(made, open, interleave->cycle + n);
     made->ahead = leat__alloc_zero((size_t)n, sizeof(*made->ahead));
     for (int i = 0; i < n && made->ahead && !status; i++) {
         made->ahead[i].line = leat__alloc(LEAT__ERROR_MAX);

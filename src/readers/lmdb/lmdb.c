@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file_version.h"
 #include "base/memory.h"
+#include "pipeline/reader_chain.h"
 #include "readers/lmdb/lmdb_in_order.h"
 #include "readers/lmdb/lmdb_random_access.h"
 #include "readers/lmdb/lmdb_reader.h"
@@ -16,8 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The most bytes of an index that a walk makes, and its part of max_memory. */
-#define NOTES_MAX ((int64_t)32 << 20)
+/* The part of max_memory that the notes of a chain's walks may take. */
 #define NOTES_PART 8
 
 /* The most bytes of a value that a revision looks at. */
@@ -225,12 +225,13 @@ static int64_t lmdb_memory(leat_reader *reader)
            atomic_load_explicit(&lmdb->notes_bytes, memory_order_relaxed);
 }
 
-/* An index that is there, or the one that a walk will make. */
+/* The index that random access needs, not one that a walk has noted. */
 static int64_t lmdb_reserves(leat_reader *reader)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int64_t bytes = leat__lmdb_snapshot_index_bytes(lmdb->snapshot);
-    return bytes > 0 ? bytes : leat__lmdb_notes_bytes(lmdb);
+    return atomic_load_explicit(&lmdb->is_random, memory_order_relaxed)
+               ? leat__lmdb_snapshot_index_bytes(lmdb->snapshot)
+               : 0;
 }
 
 static void lmdb_cancel(leat_reader *reader)
@@ -243,6 +244,7 @@ static void lmdb_close(leat_reader *reader)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     leat__lmdb_index_destroy(lmdb->notes);
+    leat__reader_chain_return_spare(lmdb->figures, lmdb->notes_taken);
     leat__lmdb_snapshot_close(lmdb->snapshot);
     leat__free(lmdb->path);
     leat__free(lmdb);
@@ -290,9 +292,8 @@ static void take_options(leat__lmdb_reader *lmdb, const leat_open *open,
                       ? leat_args_number(args, "drop_behind") != 0
                       : open->drop_behind;
     *kept = value_or(leat_args_number(args, "keep_behind"), LEAT__KEEP_BEHIND);
-    lmdb->notes_most = NOTES_MAX;
-    if (open->max_memory > 0 && open->max_memory / NOTES_PART < NOTES_MAX)
-        lmdb->notes_most = open->max_memory / NOTES_PART;
+    lmdb->notes_most =
+        open->max_memory > 0 ? open->max_memory / NOTES_PART : INT64_MAX;
 }
 
 /* Starts read-ahead and drop-behind at the beginning of the walk. */
@@ -317,6 +318,7 @@ static int lmdb_open(const leat_open *open, leat_reader **out)
         return LEAT_ENOMEM;
     lmdb->reader.ops = &lmdb_ops;
     lmdb->path = leat__strdup(path);
+    lmdb->figures = open->figures;
     take_options(lmdb, open, &kept);
     int status = lmdb->path ? leat__lmdb_snapshot_open(&lmdb->snapshot, path)
                             : LEAT_ENOMEM;

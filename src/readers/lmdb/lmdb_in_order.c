@@ -10,6 +10,7 @@
  */
 #include "readers/lmdb/lmdb_in_order.h"
 #include "base/error.h"
+#include "pipeline/reader_chain.h"
 #include "readers/lmdb/lmdb_reader.h"
 
 #include <pthread.h>
@@ -20,6 +21,9 @@
 #define WALKED_MAX 256
 /* and whose values it awaits. */
 #define AWAITED_MAX 32
+
+/* The most bytes that the notes of a walk take. */
+#define NOTES_MAX ((int64_t)32 << 20)
 
 /* Records whose nodes are prefetched before they are read. */
 #define FETCHED_AHEAD 8
@@ -95,24 +99,29 @@ static int follow(leat__lmdb_reader *lmdb, const leat__lmdb_index *index,
     return taken > 0 ? LEAT_OK : LEAT_END;
 }
 
-int64_t leat__lmdb_notes_bytes(const leat__lmdb_reader *lmdb)
+/* Notes are something to spare: without memory for them all walks go on. */
+__attribute__((noinline)) static void begin_notes(leat__lmdb_reader *lmdb)
 {
     int64_t bytes = leat__lmdb_index_bytes(lmdb->map);
-    return !lmdb->drops && bytes <= lmdb->notes_most ? bytes : 0;
+    if (lmdb->drops || bytes > NOTES_MAX)
+        return;
+    if (lmdb->notes_taken == 0 &&
+        leat__reader_chain_take_spare(lmdb->figures, bytes, lmdb->notes_most))
+        lmdb->notes_taken = bytes;
+    if (lmdb->notes_taken > 0)
+        lmdb->notes = leat__lmdb_index_begin(lmdb->map);
+    keep_count(lmdb, lmdb->notes ? bytes : 0);
 }
 
 /*
  * A walk from the first record to the last one notes their addresses, by which
- * the walks after it find them. Without memory for that all go on as before.
+ * the walks after it find them.
  */
 static void note(leat__lmdb_reader *lmdb, int64_t record,
                  const uint64_t addresses[], int n, int status)
 {
-    int64_t bytes = leat__lmdb_notes_bytes(lmdb);
-    if (!lmdb->notes && record == 0 && n > 0 && bytes > 0) {
-        lmdb->notes = leat__lmdb_index_begin(lmdb->map);
-        keep_count(lmdb, lmdb->notes ? bytes : 0);
-    }
+    if (!lmdb->notes && record == 0 && n > 0)
+        begin_notes(lmdb);
     /* What the walk finds at its end may still be damage. */
     if (lmdb->notes &&
         leat__lmdb_index_note(lmdb->notes, record, addresses, n) &&

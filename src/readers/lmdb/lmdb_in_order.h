@@ -14,7 +14,4 @@ int leat__lmdb_reader_next(leat_reader *reader, leat_sample *const out[], int n,
 int leat__lmdb_reader_materialize(leat_reader *reader, leat_sample *const out[],
                                   int n, int *got);
 
-/* The bytes of the index that a walk from the first record makes; 0: none. */
-int64_t leat__lmdb_notes_bytes(const leat__lmdb_reader *lmdb);
-
 #endif

@@ -69,6 +69,16 @@ void leat__lmdb_reader_advise(leat_reader *reader, const leat_position at[],
         ask(lmdb, index, at, n);
 }
 
+/* The index; setup counts it from then on. */
+static int get_index(leat__lmdb_reader *lmdb, const leat__lmdb_index **out)
+{
+    int status = leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, out);
+    if (!status &&
+        !atomic_load_explicit(&lmdb->is_random, memory_order_relaxed))
+        atomic_store_explicit(&lmdb->is_random, 1, memory_order_relaxed);
+    return status;
+}
+
 static int check_indices(const leat__lmdb_reader *lmdb,
                          const leat_position at[], int n)
 {
@@ -99,8 +109,7 @@ int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
     *got = 0;
     int status = leat__lmdb_reader_check_running(lmdb);
     if (!status)
-        status =
-            leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index);
+        status = get_index(lmdb, &index);
     if (status)
         return leat__lmdb_reader_explain(lmdb, status);
     if (lmdb->drops &&

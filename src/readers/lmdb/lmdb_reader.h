@@ -18,7 +18,7 @@
 
 typedef struct leat__lmdb_reader {
     leat_reader reader;
-    leat__lmdb_snapshot *snapshot; /* immutable, as the next eight */
+    leat__lmdb_snapshot *snapshot; /* immutable, as the next ten */
     const leat__lmdb_map *map;     /* the snapshot's, as is the next */
     const leat__lmdb_storage *storage;
     size_t window;   /* read-ahead in bytes; 0: none */
@@ -26,12 +26,14 @@ typedef struct leat__lmdb_reader {
     bool drops;      /* drops pages after the walk */
     bool is_exposed; /* no slot protects the pages: see lmdb_snapshot.h */
     bool copies;     /* samples are copies, as a writer was there at opening */
-    char *path;      /* owned */
+    struct leat_reader_figures *figures; /* borrowed */
+    int64_t notes_most; /* bytes that the notes of its chain's walks may take */
+    char *path;         /* owned */
     atomic_bool cancelled;
     atomic_bool advised; /* advise is called before read_at */
     _Atomic int64_t
-        unprobed;       /* records to read before the next residency probe */
-    int64_t notes_most; /* bytes that the walk's notes may take */
+        unprobed;          /* records to read before the next residency probe */
+    atomic_bool is_random; /* has an index because it is read by number */
     _Atomic int64_t notes_bytes;
     atomic_bool logged_drops; /* that drop_behind has no effect was logged */
 
@@ -42,6 +44,7 @@ typedef struct leat__lmdb_reader {
     _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
     pthread_t walked_by;     /* the latest caller of next */
     leat__lmdb_index *notes; /* of the walk, until it has noted all; or NULL */
+    int64_t notes_taken;     /* of notes_most, until the reader is closed */
     leat__lmdb_readahead readahead;
     leat__lmdb_drop_behind drop_behind;
 } leat__lmdb_reader;
