@@ -278,6 +278,11 @@ int leat__file_check_renames(const char *path)
     return status;
 }
 
+bool leat__file_is_hidden(const char *name)
+{
+    return !strncmp(name, ".nfs", 4) || !strncmp(name, ".fuse_hidden", 12);
+}
+
 int leat__file_check_regular(const char *path)
 {
     struct stat found;

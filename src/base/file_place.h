@@ -63,6 +63,10 @@ int leat__file_check_place(const char *path);
 int leat__file_check_renames(const char *path);
 int leat__file_check_directory_renames(const char *directory);
 
+/* Whether NFS or FUSE calls a file so that was removed while it was open: it
+ * stays until it is closed, as does its directory. */
+bool leat__file_is_hidden(const char *name);
+
 /* Whether what is at `path`, if anything, is a file: nothing replaces a
  * device, a pipe, a link or a directory. LEAT_EINVAL, LEAT_EIO. */
 int leat__file_check_regular(const char *path);

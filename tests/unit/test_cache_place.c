@@ -39,6 +39,31 @@ START_TEST(what_is_there_and_no_cache_is_left_alone)
 }
 END_TEST
 
+/* A rename replaces no directory with such files in it. */
+START_TEST(a_directory_of_removed_files_that_are_open_is_refused_at_open)
+{
+    static const char *const names[] = {"/.nfs000000000000000100000001",
+                                        "/.fuse_hidden0000000100000001"};
+    leat_reader *reader = NULL;
+    char file[160];
+    ck_assert_int_eq(mkdir(cache_path, 0777), 0);
+    cache_put(names[_i], "open");
+    ck_assert_int_eq(cache_open_cached(cache_pipeline(CACHE_SAMPLES), &reader),
+                     LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), "wait until it has closed them"),
+                  "%s", leat_last_error());
+    ck_assert(cache_is_there(names[_i]) && !cache_is_there(".partial"));
+    snprintf(file, sizeof(file), "%s%s", cache_path, names[_i]);
+    ck_assert_int_eq(remove(file), 0);
+    cache_make(CACHE_SAMPLES);
+    /* A complete one is read whatever else is there. */
+    cache_put(names[_i], "open");
+    leat_reader_close(cache_open_source(CACHE_SAMPLES));
+    ck_assert_int_eq(cache_source.reads, 0);
+    ck_assert_int_eq(remove(file), 0);
+}
+END_TEST
+
 START_TEST(slashes_at_the_end_are_no_part_of_the_path)
 {
     size_t size = strlen(cache_path);
@@ -399,6 +424,9 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, what_is_there_and_no_cache_is_left_alone);
+    tcase_add_loop_test(
+        tcase, a_directory_of_removed_files_that_are_open_is_refused_at_open, 0,
+        2);
     tcase_add_test(tcase, slashes_at_the_end_are_no_part_of_the_path);
     tcase_add_test(tcase, a_path_that_cannot_be_renamed_to_is_refused_at_open);
     tcase_add_test(tcase, so_is_a_mount_point);

@@ -91,13 +91,6 @@ static int refuse_files(const leat__cache_partial *partial)
                       partial->partial);
 }
 
-/* Whether FUSE or NFS calls a file so that was removed while it was open. */
-static bool is_hidden(const char *name)
-{
-    return strncmp(name, ".fuse_hidden", 12) == 0 ||
-           strncmp(name, ".nfs", 4) == 0;
-}
-
 /* Nothing that leat did not write is removed. A writer that was killed left its
    lock, whatever else it left. LEAT_AGAIN: the directory is gone, which FUSE
    says as it is opened. */
@@ -121,7 +114,7 @@ static int check_entries(leat__cache_partial *partial)
             has_lock = true;
         else if (strcmp(name, "data") == 0 || strcmp(name, "index") == 0)
             has_files = true;
-        else if (is_hidden(name))
+        else if (leat__file_is_hidden(name))
             partial->has_hidden = true;
         else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
             has_others = true;

@@ -21,6 +21,16 @@ static bool is_own(const char *path, const char *name)
     return strncmp(name, own, n) == 0 && strcmp(name + n, ".partial") == 0;
 }
 
+/* No rename replaces it until they are closed. */
+static int refuse_hidden(const char *path)
+{
+    return leat_error(LEAT_EINVAL,
+                      "%s: it holds removed files that a program still has "
+                      "open; wait until it has closed them, or name another "
+                      "directory",
+                      path);
+}
+
 /* LEAT_OK: nothing is there, or an empty directory, which rename replaces;
    LEAT_AGAIN: something else. */
 static int check_empty(const char *path)
@@ -35,12 +45,16 @@ static int check_empty(const char *path)
     DIR *directory = opendir(path);
     if (!directory)
         return leat__error_system(errno, "cannot list %s", path);
-    int names = 0;
-    while ((entry = readdir(directory)) != NULL)
+    int names = 0, hidden = 0;
+    while ((entry = readdir(directory)) != NULL) {
         names += !is_own(path, entry->d_name);
+        hidden += leat__file_is_hidden(entry->d_name);
+    }
     closedir(directory);
     /* Its own, and its parent's. */
-    return names > 2 ? LEAT_AGAIN : LEAT_OK;
+    if (names <= 2)
+        return LEAT_OK;
+    return names - hidden > 2 ? LEAT_AGAIN : refuse_hidden(path);
 }
 
 int leat__cache_target_parent(leat__cache_path out, const char *path)

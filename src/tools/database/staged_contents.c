@@ -13,12 +13,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TRIES = 100 }; /* to remove a directory that somebody writes to */
+
 int staged_contents_is_foreign(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
            strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0 &&
-           strcmp(name, STAGED_TRIED) != 0 && strcmp(name, STAGED_INSIDE) != 0;
+           strcmp(name, STAGED_TRIED) != 0 &&
+           strcmp(name, STAGED_INSIDE) != 0 && !leat__file_is_hidden(name);
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           !leat__file_is_hidden(name);
 }
 
 int staged_contents_find(int at, const char *name, const char *path,
@@ -42,6 +52,42 @@ int staged_contents_find(int at, const char *name, const char *path,
         free(foreign[--n]);
     free(foreign);
     return LEAT_OK;
+}
+
+int staged_contents_unlink(int at, const char *name, const char *path)
+{
+    if (!unlinkat(at, name, 0) || errno == ENOENT)
+        return LEAT_OK;
+    return leat__error_system(errno, "%s", path);
+}
+
+int staged_contents_remove_locks(int at, const char *path)
+{
+    int status = staged_contents_unlink(at, STAGED_FILE, path);
+    return status ? status : staged_contents_unlink(at, STAGED_LOCK, path);
+}
+
+static bool is_full(int code)
+{
+    return code == ENOTEMPTY || code == EEXIST;
+}
+
+/* A reader may make its lock file once more. */
+int staged_contents_remove(int at, const char *path)
+{
+    enum staged_contents found = STAGED_FOREIGN;
+    int status = staged_contents_unlink(at, STAGED_DATA, path);
+    for (int i = 0; !status && found == STAGED_FOREIGN && i < TRIES; i++) {
+        status = staged_contents_remove_locks(at, path);
+        if (status || !unlinkat(at, "database", AT_REMOVEDIR) ||
+            !is_full(errno))
+            break;
+        status = staged_contents_find(at, "database", path, is_visible, &found);
+    }
+    if (status || !unlinkat(at, "database", AT_REMOVEDIR) || errno == ENOENT ||
+        (found == STAGED_OWN && is_full(errno)))
+        return status;
+    return leat__error_system(errno, "%s", path);
 }
 
 /* What gives way has to be a database's, on the mount that the new one is moved

@@ -13,9 +13,15 @@
    the next one replaces or removes it. */
 #define STAGED_TRIED "leat-tried.mdb"
 
+/* What the staging directory's database consists of; the last for a moment. */
+#define STAGED_DATA "database/data.mdb"
+#define STAGED_LOCK "database/lock.mdb"
+#define STAGED_FILE "database/" STAGED_TRIED
+
 enum staged_contents { STAGED_MISSING, STAGED_OWN, STAGED_FOREIGN };
 
-/* Whether an entry is none of a database's directory; a filter. */
+/* Whether an entry is none of a database's directory; a filter. One that a file
+   system keeps until it is closed (leat__file_is_hidden) is, and stays. */
 int staged_contents_is_foreign(const struct dirent *entry);
 
 /*
@@ -26,6 +32,16 @@ int staged_contents_is_foreign(const struct dirent *entry);
 int staged_contents_find(int at, const char *name, const char *path,
                          int (*filter)(const struct dirent *entry),
                          enum staged_contents *out);
+
+/*
+ * They remove, in the staging directory `at`, a file, which need not be there;
+ * the lock files of its database, which a reader or a killed run left; and the
+ * database, needing no descriptor, since none may be left. Its directory stays
+ * where nothing but hidden files is in it. Errors: LEAT_EIO, naming `path`.
+ */
+int staged_contents_unlink(int at, const char *name, const char *path);
+int staged_contents_remove_locks(int at, const char *path);
+int staged_contents_remove(int at, const char *path);
 
 /* The error, of errno `code`, that `target` cannot be made in its directory. */
 int staged_contents_cannot_make(const char *target, int code);

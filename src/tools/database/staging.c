@@ -49,15 +49,11 @@
 
 #define HEADER "leat import 2\n"
 #define COMPLETE "complete: "
-#define STAGED_DATA "database/data.mdb"
-#define STAGED_LOCK "database/lock.mdb"
-#define STAGED_FILE "database/" STAGED_TRIED
 
 enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
     BESIDE = NAME_MAX + 4, /* of a name with ../ before it */
-    IDENTITY = 96,         /* of a file, as text */
-    TRIES = 100            /* to remove a directory that somebody writes to */
+    IDENTITY = 96          /* of a file, as text */
 };
 
 /* Where the directory is gone, another leat has completed or removed it. */
@@ -103,36 +99,6 @@ static int check_held(const struct staging *staging)
                       "%s: its directory is another one now, not that of %.*s",
                       staging->target, length < 0 ? INT_MAX : (int)length,
                       length < 0 ? staging->path : now);
-}
-
-/* Removes an entry of the directory, which need not be there. */
-static int remove_entry(const struct staging *staging, const char *name,
-                        int flags)
-{
-    if (!unlinkat(staging->fd, name, flags) || errno == ENOENT)
-        return LEAT_OK;
-    return leat__error_system(errno, "%s", staging->path);
-}
-
-/* A lock file that a reader of the database left, and that of a killed run. */
-static int remove_locks(const struct staging *staging)
-{
-    int status = remove_entry(staging, STAGED_FILE, 0);
-    return status ? status : remove_entry(staging, STAGED_LOCK, 0);
-}
-
-/* Needs no descriptor, since none may be left. A reader may make its lock file
-   once more. */
-static int remove_database(const struct staging *staging)
-{
-    int status = remove_entry(staging, STAGED_DATA, 0);
-    for (int i = 0; !status && i < TRIES; i++) {
-        status = remove_locks(staging);
-        if (status || !unlinkat(staging->fd, "database", AT_REMOVEDIR) ||
-            (errno != ENOTEMPTY && errno != EEXIST))
-            break;
-    }
-    return status ? status : remove_entry(staging, "database", AT_REMOVEDIR);
 }
 
 static int is_foreign_here(const struct dirent *entry)
@@ -365,9 +331,10 @@ static int find_state(struct staging *staging, const char *journal,
         staging->result = result;
         staging->published = true;
     } else if (!status) {
-        status = remove_database(staging);
+        status = staged_contents_remove(staging->fd, staging->path);
         if (!status)
-            status = remove_entry(staging, "journal", 0);
+            status =
+                staged_contents_unlink(staging->fd, "journal", staging->path);
     }
     return status;
 }
@@ -375,22 +342,26 @@ static int find_state(struct staging *staging, const char *journal,
 /* Resumes the unfinished database, or starts over where that is allowed. */
 static int take_over(struct staging *staging, const char *journal, bool restart)
 {
+    struct stat left;
     if (staging->state == STAGING_RESUMED &&
         (!staging->journal || (!restart && !is_same(staging, journal))))
         return refuse_other(staging, journal);
     if (staging->state == STAGING_RESUMED && !restart) {
         int status = staged_access_resume(staging->fd, STAGED_DATA,
                                           staging->path, staging->data);
-        return status ? status : remove_locks(staging);
+        return status
+                   ? status
+                   : staged_contents_remove_locks(staging->fd, staging->path);
     }
     staging->state = STAGING_FRESH;
     staging->owned = true;
-    int status = remove_entry(staging, "journal", 0);
+    int status = staged_contents_unlink(staging->fd, "journal", staging->path);
     if (!status)
-        status = remove_database(staging);
+        status = staged_contents_remove(staging->fd, staging->path);
     if (!status && staging->journal)
         status = write_journal(staging, 0, staging->journal);
-    if (!status)
+    /* It stays where it holds what a reader has open. */
+    if (!status && fstatat(staging->fd, "database", &left, AT_SYMLINK_NOFOLLOW))
         status = staged_access_make(staging->fd, "database", staging->target);
     return status;
 }
@@ -575,7 +546,7 @@ static int move_to_target(const struct staging *staging)
 int staging_publish(struct staging *staging, int64_t result)
 {
     char line[IDENTITY + 64], identity[IDENTITY];
-    int status = remove_locks(staging);
+    int status = staged_contents_remove_locks(staging->fd, staging->path);
     if (!status)
         status = find_data(staging->fd, STAGED_DATA, staging->path, identity);
     if (!status)
@@ -598,7 +569,7 @@ void staging_close(struct staging *staging, bool keep)
     char beside[BESIDE];
     if (staging->path && staging->fd >= 0) {
         if (staging->published || !keep) {
-            remove_database(staging);
+            staged_contents_remove(staging->fd, staging->path);
             if (!staging->unreported)
                 unlinkat(staging->fd, "journal", 0);
         }
