@@ -15,6 +15,41 @@
 
 static char place[64];
 
+/* What another process does after the first look at a path, by whichever of
+   the two calls. */
+static const char *looked_at;
+static void (*meanwhile)(const char *path);
+
+static void let_other(const char *path)
+{
+    if (!looked_at || strcmp(path, looked_at) != 0)
+        return;
+    looked_at = NULL;
+    meanwhile(path);
+}
+
+int __real_stat(const char *path, struct stat *about);
+int __wrap_stat(const char *path, struct stat *about);
+
+int __wrap_stat(const char *path, struct stat *about)
+{
+    int status = __real_stat(path, about), code = errno;
+    let_other(path);
+    errno = code;
+    return status;
+}
+
+int __real_lstat(const char *path, struct stat *about);
+int __wrap_lstat(const char *path, struct stat *about);
+
+int __wrap_lstat(const char *path, struct stat *about)
+{
+    int status = __real_lstat(path, about), code = errno;
+    let_other(path);
+    errno = code;
+    return status;
+}
+
 static void make_place(void)
 {
     snprintf(place, sizeof(place), "/tmp/leat_directory_XXXXXX");
@@ -86,6 +121,50 @@ START_TEST(the_names_of_what_is_there_may_be_dots)
 }
 END_TEST
 
+static void make_other(const char *path)
+{
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+}
+
+static void remove_other(const char *path)
+{
+    ck_assert_int_eq(rmdir(path), 0);
+}
+
+/* As several ranks do at once. */
+START_TEST(a_directory_that_is_made_or_removed_meanwhile_is_one)
+{
+    char path[128], above[128];
+    snprintf(above, sizeof(above), "%s/a", place);
+    snprintf(path, sizeof(path), "%s/a/rank0", place);
+    for (int i = 0; i < 2; i++) {
+        meanwhile = i ? remove_other : make_other;
+        looked_at = above;
+        ck_assert_msg(directory_check(path) == LEAT_OK, "%d: %s", i,
+                      leat_last_error());
+        ck_assert_ptr_null(looked_at);
+        ck_assert_int_eq(is_there(above), !i);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_directory_is_told)
+{
+    char path[128], other[128];
+    snprintf(other, sizeof(other), "%s/a", place);
+    snprintf(path, sizeof(path), "%s/a/rank0", place);
+    for (int i = 0; i < 2; i++) {
+        if (i)
+            ck_assert_int_eq(symlink("nowhere", other), 0);
+        else
+            close(open(other, O_CREAT | O_WRONLY, 0600));
+        ck_assert_int_eq(directory_check(path), LEAT_EIO);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "Not a directory"));
+        unlink(other);
+    }
+}
+END_TEST
+
 START_TEST(every_entry_comes_and_then_the_end)
 {
     char path[128];
@@ -130,6 +209,8 @@ int main(void)
     tcase_add_test(tests, what_was_made_and_nothing_else_is_taken_back);
     tcase_add_test(tests, a_path_that_cannot_be_made_leaves_nothing);
     tcase_add_test(tests, the_names_of_what_is_there_may_be_dots);
+    tcase_add_test(tests, a_directory_that_is_made_or_removed_meanwhile_is_one);
+    tcase_add_test(tests, what_is_no_directory_is_told);
     tcase_add_test(tests, every_entry_comes_and_then_the_end);
     tcase_add_test(tests, a_directory_that_cannot_be_read_does_not_look_empty);
     suite_add_tcase(suite, tests);

@@ -23,17 +23,21 @@ static int make_one(const char *path, size_t length, size_t *kept)
     return LEAT_OK;
 }
 
-/* Likewise, of one that is to be made later. */
+/* Likewise, of one that is to be made later. Another process may make or remove
+   it between the two looks: a directory that one of them finds is no other
+   file. */
 static int check_one(const char *path, size_t length, size_t *kept)
 {
-    struct stat found;
+    struct stat named, found;
+    int code = lstat(path, &named) ? errno : 0;
     if (!stat(path, &found) && S_ISDIR(found.st_mode)) {
         *kept = length;
         return LEAT_OK;
     }
-    if (!lstat(path, &found))
+    if (!code && !S_ISDIR(named.st_mode))
         return leat__error_system(ENOTDIR, "%s", path);
-    int code = errno == ENOENT ? leat__file_check_directory(path) : errno;
+    if (!code || code == ENOENT)
+        code = leat__file_check_directory(path);
     /* The one above it is to be made, too. */
     return code && code != ENOENT ? leat__error_system(code, "%s", path)
                                   : LEAT_OK;
