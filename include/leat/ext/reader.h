@@ -267,8 +267,10 @@ struct leat_reader_ops {
      * may append the same bytes: times of modification, a transaction. At most
      * 32 bytes. leat_reader_identify calls it after each reader's save, also
      * where a decorator's save calls that one: for `cache:dir=PATH` and
-     * unfinished imports, which refuse data that were written since. Tokens do
-     * not have it, as they are good for a copy of the data. NULL: save tells
+     * unfinished imports, which refuse data that were written since. An
+     * `interleave` of a pipeline for which it was called identifies each reader
+     * that it opens from then on, and refuses one that has other data. Tokens
+     * do not have it, as they are good for a copy of the data. NULL: save tells
      * all.
      */
     int (*revision)(leat_reader *reader, leat_token *token);

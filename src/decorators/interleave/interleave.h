@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "decorators/field_list.h"
 #include "decorators/index_map.h"
+#include "decorators/interleave/element_identities.h"
 #include "decorators/interleave/source_names.h"
 #include "decorators/interleave/turns.h"
 #include "pipeline/opening.h"
@@ -41,9 +42,11 @@ typedef struct leat__interleave_template {
     size_t name_size;
     leat_sample sample; /* of the name */
     leat__source_names sources;
-    bool reads_once; /* of the first of its readers, */
-    bool is_endless; /* likewise */
-    char *unsaved;   /* why no run resumes from its readers; NULL: it does */
+    leat__element_identities identities;
+    bool is_identified; /* they are of all elements */
+    bool reads_once;    /* of the first of its readers, */
+    bool is_endless;    /* likewise */
+    char *unsaved;      /* why no run resumes from its readers; NULL: it does */
 } leat__interleave_template;
 
 typedef struct leat__interleave {
@@ -74,7 +77,8 @@ int leat__template_begin(leat__interleave *interleave, const leat_open *open);
 void leat__template_finish(leat__interleave *interleave);
 
 /* What the names do not tell of the data: opens each element once, and leaves
- * the names where they are. */
+ * the names where they are. An element that has other data when it is opened
+ * to be read is refused from then on. */
 int leat__template_revision(leat_reader *reader, leat_token *token);
 
 /* Fills an empty slot with the next element. LEAT_END: there is none;

@@ -146,11 +146,14 @@ static int pull(leat__interleave *interleave, leat__interleave_slot *slot,
 }
 
 /* That the data of a template's reader, which no later epoch reads again, were
- * not written while they were read. */
+ * not written while they were read. Whoever identified them cannot resume. */
 static int check_template(const leat__interleave *interleave,
                           const leat__interleave_slot *slot)
 {
-    return interleave->template ? leat_reader_check(slot->reader) : LEAT_OK;
+    const leat__interleave_template *template = interleave->template;
+    int status = template ? leat_reader_check(slot->reader) : LEAT_OK;
+    return status == LEAT_EIO && template->is_identified ? LEAT_EFORMAT
+                                                         : status;
 }
 
 /* Gives samples of a turn, or passes them by without `out`. */
@@ -446,7 +449,9 @@ static int template_may_block(leat_reader *reader)
 
 static int64_t template_memory(leat_reader *reader)
 {
-    return leat__counter_get(&interleave_of(reader)->template->sources.bytes);
+    const leat__interleave_template *template = interleave_of(reader)->template;
+    return leat__counter_get(&template->sources.bytes) +
+           leat__counter_get(&template->identities.bytes);
 }
 
 /* One that a template opened has a part of what that reserves. */

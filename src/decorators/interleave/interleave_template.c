@@ -84,6 +84,17 @@ static int check_fields(const leat__interleave *interleave, leat_reader *reader)
                   : leat__field_list_check(&interleave->fields, fields, n);
 }
 
+/* Whether it has the data that were there when all were identified, so that no
+ * reading mixes those of before and after a change. */
+static int check_identity(const template *made, int64_t element,
+                          leat_reader *reader)
+{
+    return made->is_identified
+               ? leat__element_identities_check(&made->identities, element,
+                                                made->name, reader)
+               : LEAT_OK;
+}
+
 /* A new reader begins in epoch 0; what has a single pass is new, too. */
 static int enter_epoch(leat_reader *reader, int64_t epoch)
 {
@@ -122,6 +133,8 @@ static int open_reader(leat__interleave *interleave,
     leat__opening_enter(&step, cancel_reader, reader);
     if (interleave->fields.n > 0)
         status = check_fields(interleave, reader);
+    if (!status)
+        status = check_identity(interleave->template, element, reader);
     if (!status)
         status = enter_epoch(reader, interleave->map.next.epoch);
     leat__opening_leave(&step);
@@ -332,44 +345,38 @@ int leat__template_complete(leat__interleave *interleave,
     return status;
 }
 
-/* What tells the samples of the next name from others, added to the hash. */
-static int hash_element(leat__interleave *interleave, uint64_t *hash)
+/* Notes what tells the samples of the next name from others. */
+static int identify_element(leat__interleave *interleave)
 {
-    leat_reader *reader;
-    leat_token token;
-    int64_t element = interleave->template->next_name;
+    template *made = interleave->template;
+    leat_reader *reader = NULL;
+    int64_t element = made->next_name;
     int status = leat__decorator_check_running(&interleave->map.decorator);
     if (!status)
         status = read_name(interleave);
     if (!status)
         status = open_element(interleave, element, &reader);
-    if (status == LEAT_EDATA)
-        return LEAT_OK; /* a bad name, or one without a reader */
-    if (status)
+    /* LEAT_EDATA: a bad name, or one without a reader. */
+    if (status && status != LEAT_EDATA)
         return status;
-    leat_token_init(&token);
-    status = leat_reader_identify(reader, &token);
-    const char *text = status ? NULL : leat_token_text(&token);
-    if (!status && !text)
-        status = LEAT_ENOMEM;
-    if (!status)
-        *hash = leat__hash_text(*hash, text);
-    leat_token_finish(&token);
-    if (status)
+    status = leat__element_identities_add(&made->identities,
+                                          status ? "" : made->name, reader);
+    if (status && reader)
         return close_failed(interleave, reader, status);
     leat_reader_close(reader);
-    return LEAT_OK;
+    return status;
 }
 
-static int hash_elements(leat__interleave *interleave, uint64_t *hash)
+static int identify_elements(leat__interleave *interleave)
 {
     int64_t count, most = NAMES_MAX;
     if (!leat_reader_count(names_of(interleave), &count) &&
         count != LEAT_ENDLESS)
         most = count;
     int status = go_to_name(interleave, 0, 0);
+    interleave->template->identities.n = 0;
     while (!status && interleave->template->next_name <= most)
-        status = hash_element(interleave, hash);
+        status = identify_element(interleave);
     if (!status)
         return leat_error(LEAT_EUNSUPPORTED,
                           "interleave: more than %d readers have no identity",
@@ -381,25 +388,32 @@ static int hash_elements(leat__interleave *interleave, uint64_t *hash)
  * Whatever comes of it, the next name is the one that it was. Readers that are
  * open ahead may be the only ones of theirs, as one that makes a cache is.
  */
-int leat__template_revision(leat_reader *reader, leat_token *token)
+static int identify(leat__interleave *interleave)
 {
-    leat__interleave *interleave = (leat__interleave *)reader;
     template *made = interleave->template;
     bool has_ended = made->has_ended && made->nahead == 0;
     int64_t next = made->nahead > 0 ? made->ahead[0].element : made->next_name;
-    uint64_t hash = 0xcbf29ce484222325u;
     char line[LEAT__ERROR_MAX];
     close_ahead(interleave);
-    int status = hash_elements(interleave, &hash);
+    int status = identify_elements(interleave);
     if (status)
         leat__error_save(line);
     int back = go_to_name(interleave, interleave->map.next.epoch, next);
     made->has_ended = has_ended;
     if (status)
         return leat_error(status, "%s", line);
-    if (back && !(back == LEAT_END && next > 0))
-        return back;
-    return leat_token_put(token, &hash, sizeof(hash));
+    made->is_identified = true;
+    return back == LEAT_END && next > 0 ? LEAT_OK : back;
+}
+
+/* What changes later is found as it is read. */
+int leat__template_revision(leat_reader *reader, leat_token *token)
+{
+    leat__interleave *interleave = (leat__interleave *)reader;
+    const template *made = interleave->template;
+    int status = made->is_identified ? LEAT_OK : identify(interleave);
+    uint64_t hash = leat__element_identities_hash(&made->identities);
+    return status ? status : leat_token_put(token, &hash, sizeof(hash));
 }
 
 /* So many readers share its part, if they read ahead. */
@@ -509,6 +523,7 @@ void leat__template_finish(leat__interleave *interleave)
     leat__free(made->unsaved);
     leat_sample_finish(&made->sample);
     leat__source_names_finish(&made->sources);
+    leat__element_identities_finish(&made->identities);
     pthread_mutex_destroy(&made->lock);
     leat__free(made);
 }

@@ -1,0 +1,239 @@
+/*
+ * The elements of an interleave whose data are identified, as an import or a
+ * cache on disk does: what is read then is of those data, or an error.
+ */
+#include "support/record_sequence.h"
+#include "support/suite.h"
+
+#include <leat.h>
+#include <leat/ext/reader.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILES = 4, LINES = 3 };
+
+static leat_sample sample;
+
+static void write_text(const char *name, const char *text)
+{
+    record_sequence_write(name, (const unsigned char *)text, strlen(text));
+}
+
+/* Files of one time, as an archive unpacks them, in two folders. */
+static void write_release(const char *folder, char line, int lines,
+                          time_t seconds)
+{
+    const struct timespec then[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    char name[40], text[2 * LINES + 1] = "";
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    for (int i = 0; i < lines; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%c\n",
+                 line);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "%s/%c", folder,
+                 i < FILES / 2 ? 'x' : 'y');
+        (void)mkdir(name, 0755);
+        snprintf(name, sizeof(name), "%s/%c/%d", folder,
+                 i < FILES / 2 ? 'x' : 'y', i);
+        write_text(name, text);
+        ck_assert_int_eq(utimensat(AT_FDCWD, name, then, 0), 0);
+    }
+}
+
+static void lead_to(const char *folder)
+{
+    ck_assert_int_eq(symlink(folder, "link"), 0);
+    ck_assert_int_eq(rename("link", "now"), 0);
+}
+
+static void setup(void)
+{
+    record_sequence_begin();
+    leat_sample_init(&sample);
+    write_release("old", 'a', LINES, 1);
+    write_release("copy", 'a', LINES, 1);
+    write_release("sizes", 'b', LINES - 1, 1);
+    write_release("times", 'b', LINES, 2);
+    write_text("list", "now/x/0\nnow/x/1\nnow/y/2\nnow/y/3\n");
+    lead_to("old");
+}
+
+static void teardown(void)
+{
+    leat_sample_finish(&sample);
+    record_sequence_end();
+}
+
+static leat_reader *open_text(const char *text)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    int status = leat_pipeline_open(pipeline, &reader);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
+static void identify(leat_reader *reader)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_reader_identify(reader, &token);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    leat_token_finish(&token);
+}
+
+static leat_reader *open_identified(const char *text)
+{
+    leat_reader *reader = open_text(text);
+    identify(reader);
+    return reader;
+}
+
+/* Reads lines of the old release; `*n` of them before the status. */
+static int read_old(leat_reader *reader, int most, int *n)
+{
+    int status = LEAT_OK;
+    for (*n = 0; *n < most; ++*n) {
+        status = leat_reader_next(reader, &sample);
+        if (status)
+            break;
+        ck_assert_int_eq(*(const char *)sample.field[0].data, 'a');
+    }
+    return status;
+}
+
+static const char *const texts[] = {
+    "text:list | interleave:(text:{}),cycle=1",
+    "text:list | shuffle | interleave:(text:{}),cycle=1",
+    "files:now/? | interleave:(files:{}/*),cycle=1 | "
+    "interleave:(text:{}),cycle=1",
+    "files:now/? | interleave:(files:{}/* | interleave:(text:{}),cycle=1),"
+    "cycle=1,ahead=0",
+    "files:now/?/* | interleave:(text:{}),cycle=1",
+};
+enum { TEXTS = sizeof(texts) / sizeof(*texts) };
+
+static void expect_changed(leat_reader *reader)
+{
+    int n;
+    int status = read_old(reader, FILES * LINES, &n);
+    ck_assert_msg(status == LEAT_EFORMAT, "%d after %d: %s", status, n,
+                  leat_last_error());
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "written or re"));
+}
+
+START_TEST(what_is_read_is_of_one_release)
+{
+    static const char *const others[] = {"sizes", "times"};
+    for (int i = 0; i < 2; i++) {
+        int n;
+        lead_to("old");
+        leat_reader *reader = open_identified(texts[_i]);
+        ck_assert_int_eq(read_old(reader, 1, &n), LEAT_OK);
+        lead_to(others[i]);
+        expect_changed(reader);
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
+/* A link that leads back, or to a copy of the files. */
+START_TEST(a_release_of_the_same_data_is_as_good)
+{
+    int n, rest;
+    leat_reader *reader = open_identified(texts[_i]);
+    lead_to("times");
+    lead_to("old");
+    ck_assert_int_eq(read_old(reader, 1, &n), LEAT_OK);
+    lead_to("copy");
+    int status = read_old(reader, FILES * LINES, &rest);
+    ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
+    ck_assert_int_eq(n + rest, FILES * LINES);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(every_epoch_is_compared)
+{
+    int n;
+    leat_reader *reader =
+        open_identified("text:list | interleave:(text:{}),cycle=1 | repeat:2");
+    ck_assert_int_eq(read_old(reader, FILES * LINES, &n), LEAT_OK);
+    lead_to("times");
+    expect_changed(reader);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Those of nested readers depend on their seeds, and so on the order. */
+START_TEST(another_order_in_the_next_epoch_is_no_change)
+{
+    int n;
+    leat_reader *reader = open_identified(
+        "files:now/? | shuffle | interleave:(files:{}/* | shuffle | "
+        "interleave:(text:{})) | repeat:8");
+    int status = read_old(reader, 9 * FILES * LINES, &n);
+    ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
+    ck_assert_int_eq(n, 8 * FILES * LINES);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* As of a cache on disk that an import reads. */
+START_TEST(the_first_identity_counts)
+{
+    leat_reader *reader = open_identified(texts[_i]);
+    lead_to("times");
+    identify(reader);
+    expect_changed(reader);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_file_that_goes_is_an_error)
+{
+    int n;
+    leat_reader *reader = open_identified(texts[0]);
+    ck_assert_int_eq(unlink("old/y/3"), 0);
+    ck_assert_int_eq(read_old(reader, FILES * LINES, &n), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "now/y/3"));
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_cache_is_not_made_of_two_releases)
+{
+    char text[200];
+    int n;
+    snprintf(text, sizeof(text), "%s | cache:dir=kept", texts[_i]);
+    leat_reader *reader = open_text(text);
+    ck_assert_int_eq(read_old(reader, 1, &n), LEAT_OK);
+    lead_to("sizes");
+    expect_changed(reader);
+    leat_reader_close(reader);
+    ck_assert_int_ne(access("kept/index", F_OK), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("element_identities");
+    TCase *tests = tcase_create("element_identities");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, what_is_read_is_of_one_release, 0, TEXTS);
+    tcase_add_loop_test(tests, a_release_of_the_same_data_is_as_good, 0, TEXTS);
+    tcase_add_test(tests, every_epoch_is_compared);
+    tcase_add_test(tests, another_order_in_the_next_epoch_is_no_change);
+    tcase_add_loop_test(tests, the_first_identity_counts, 0, TEXTS);
+    tcase_add_test(tests, a_file_that_goes_is_an_error);
+    tcase_add_loop_test(tests, a_cache_is_not_made_of_two_releases, 0, TEXTS);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
