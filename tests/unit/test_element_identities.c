@@ -185,6 +185,25 @@ START_TEST(another_order_in_the_next_epoch_is_no_change)
 }
 END_TEST
 
+/* Whoever takes a part asks before an element has ended. */
+START_TEST(an_element_that_is_open_still_is_compared)
+{
+    char text[200];
+    int n;
+    snprintf(text, sizeof(text), "%s | take:2", texts[_i]);
+    leat_reader *reader = open_identified(text);
+    ck_assert_int_eq(read_old(reader, 2, &n), LEAT_OK);
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
+    /* In place: a shuffled list may begin with any of them. */
+    for (int i = 0; i < FILES; i++) {
+        snprintf(text, sizeof(text), "old/%c/%d", i < FILES / 2 ? 'x' : 'y', i);
+        write_text(text, "b\nb\nb\nb\n");
+    }
+    ck_assert_int_eq(leat_reader_check(reader), LEAT_EIO);
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* As of a cache on disk that an import reads. */
 START_TEST(the_first_identity_counts)
 {
@@ -231,6 +250,8 @@ int main(void)
     tcase_add_loop_test(tests, a_release_of_the_same_data_is_as_good, 0, TEXTS);
     tcase_add_test(tests, every_epoch_is_compared);
     tcase_add_test(tests, another_order_in_the_next_epoch_is_no_change);
+    tcase_add_loop_test(tests, an_element_that_is_open_still_is_compared, 0,
+                        TEXTS);
     tcase_add_loop_test(tests, the_first_identity_counts, 0, TEXTS);
     tcase_add_test(tests, a_file_that_goes_is_an_error);
     tcase_add_loop_test(tests, a_cache_is_not_made_of_two_releases, 0, TEXTS);

@@ -279,10 +279,10 @@ struct leat_reader_ops {
      * Looks whether the data were written since they were opened: LEAT_EIO
      * then. A `cache` that lacks samples calls it in each epoch and when it
      * seeks, one on disk when it is complete, and an `interleave` of a pipeline
-     * when it seeks, and of each reader that it opened as that ends. A
-     * decorator over several readers calls leat_reader_check of each. NULL: it
-     * is that of the upstream reader; of a file reader, the data do not change.
-     * Any thread.
+     * when it seeks, and of each reader that it opened as that ends; its own is
+     * that of all that are open. A decorator over several readers calls
+     * leat_reader_check of each. NULL: it is that of the upstream reader; of a
+     * file reader, the data do not change. Any thread.
      */
     int (*check)(leat_reader *reader);
 

@@ -461,10 +461,29 @@ static int64_t template_reserves(leat_reader *reader)
     return template_memory(reader) + (reader->state->is_again ? 0 : ahead);
 }
 
+/* Of the names, and of the readers that are open: whoever asks need not have
+ * read these to their ends. */
+static int template_check(leat_reader *reader)
+{
+    leat__interleave *interleave = interleave_of(reader);
+    leat__interleave_template *template = interleave->template;
+    int status = leat__decorator_check(reader);
+    pthread_mutex_lock(&template->lock);
+    for (int i = 0; i < interleave->cycle && !status; i++)
+        if (interleave->slot[i].reader)
+            status = leat_reader_check(interleave->slot[i].reader);
+    for (int i = 0; i < template->nahead && !status; i++)
+        if (template->ahead[i].reader)
+            status = leat_reader_check(template->ahead[i].reader);
+    pthread_mutex_unlock(&template->lock);
+    return status;
+}
+
 const leat_reader_ops leat__interleave_template_ops = {
     STREAM_OPS,
     .cancel = template_cancel,
     .save = template_save,
+    .check = template_check,
     .revision = leat__template_revision,
     .reads_once = template_reads_once,
     .may_block = template_may_block,
