@@ -215,6 +215,22 @@ START_TEST(the_first_identity_counts)
 }
 END_TEST
 
+/* Without end none is identified, so that none is compared. */
+START_TEST(names_without_end_have_no_identity)
+{
+    int n;
+    leat_token token;
+    leat_token_init(&token);
+    leat_reader *reader =
+        open_text("text:list | repeat | interleave:(text:{}),cycle=1");
+    ck_assert_int_eq(leat_reader_identify(reader, &token), LEAT_EUNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "without end"));
+    ck_assert_int_eq(read_old(reader, 2 * FILES * LINES, &n), LEAT_OK);
+    leat_reader_close(reader);
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(a_file_that_goes_is_an_error)
 {
     int n;
@@ -253,6 +269,7 @@ int main(void)
     tcase_add_loop_test(tests, an_element_that_is_open_still_is_compared, 0,
                         TEXTS);
     tcase_add_loop_test(tests, the_first_identity_counts, 0, TEXTS);
+    tcase_add_test(tests, names_without_end_have_no_identity);
     tcase_add_test(tests, a_file_that_goes_is_an_error);
     tcase_add_loop_test(tests, a_cache_is_not_made_of_two_releases, 0, TEXTS);
     suite_add_tcase(suite, tests);

@@ -370,8 +370,10 @@ static int identify_element(leat__interleave *interleave)
 static int identify_elements(leat__interleave *interleave)
 {
     int64_t count, most = NAMES_MAX;
-    if (!leat_reader_count(names_of(interleave), &count) &&
-        count != LEAT_ENDLESS)
+    if (leat_reader_is_endless(names_of(interleave)))
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "interleave: readers without end have no identity");
+    if (!leat_reader_count(names_of(interleave), &count))
         most = count;
     int status = go_to_name(interleave, 0, 0);
     interleave->template->identities.n = 0;
