@@ -441,7 +441,8 @@ START_TEST(an_index_is_memory_that_the_reader_holds)
 }
 END_TEST
 
-/* Of five readers two have room for them, and setup counts none. */
+/* Of five readers two have room for them, and setup counts none. Where one is
+ * read by number it counts the index of each. */
 START_TEST(notes_of_a_chain_share_an_eighth)
 {
     enum { READERS = 5, RECORDS = 1000, PARTS = 8 };
@@ -451,8 +452,10 @@ START_TEST(notes_of_a_chain_share_an_eighth)
     leat_pipeline *inputs[READERS], *chain;
     leat_reader_stats stats[LEAT_MAX_READER_STATS];
     leat_reader *reader;
-    leat_sample sample;
+    leat_sample sample, *out = &sample;
+    const leat_position at = {0, RECORDS};
     int64_t held = 0, reserved = 0;
+    int got;
     for (int i = 0; i < READERS; i++)
         ck_assert_int_eq(leat_pipeline_lmdb(
                              &inputs[i],
@@ -471,6 +474,11 @@ START_TEST(notes_of_a_chain_share_an_eighth)
     ck_assert_int_ge(held, 2 * 8 * RECORDS);
     ck_assert_int_lt(held, 2 * 8 * RECORDS + 4096);
     ck_assert_int_lt(reserved, 4096);
+    ck_assert_int_eq(leat_reader_read_at(reader, &at, &out, 1, &got), LEAT_OK);
+    reserved = 0;
+    for (int i = leat__reader_chain_reserves(reader, stats); i-- > 0;)
+        reserved += stats[i].memory;
+    ck_assert_int_ge(reserved, READERS * 8 * RECORDS);
     leat_sample_finish(&sample);
     leat_reader_close(reader);
     leat_pipeline_unref(chain);

@@ -228,9 +228,9 @@ static int64_t lmdb_memory(leat_reader *reader)
 /* The index that random access needs, not one that a walk has noted. */
 static int64_t lmdb_reserves(leat_reader *reader)
 {
-    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    return atomic_load_explicit(&lmdb->is_random, memory_order_relaxed)
-               ? leat__lmdb_snapshot_index_bytes(lmdb->snapshot)
+    const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
+    return leat__reader_chain_is_random(lmdb->figures)
+               ? leat__lmdb_index_bytes(lmdb->map)
                : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_random_access.h"
 #include "base/log.h"
+#include "pipeline/reader_chain.h"
 #include "readers/lmdb/lmdb_reader.h"
 
 /* Records read at random before residency is probed again, once a probe found
@@ -69,13 +70,11 @@ void leat__lmdb_reader_advise(leat_reader *reader, const leat_position at[],
         ask(lmdb, index, at, n);
 }
 
-/* The index; setup counts it from then on. */
+/* The index, which setup counts from then on. */
 static int get_index(leat__lmdb_reader *lmdb, const leat__lmdb_index **out)
 {
     int status = leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, out);
-    if (!status &&
-        !atomic_load_explicit(&lmdb->is_random, memory_order_relaxed))
-        atomic_store_explicit(&lmdb->is_random, 1, memory_order_relaxed);
+    leat__reader_chain_set_random(lmdb->figures);
     return status;
 }
 

@@ -32,8 +32,7 @@ typedef struct leat__lmdb_reader {
     atomic_bool cancelled;
     atomic_bool advised; /* advise is called before read_at */
     _Atomic int64_t
-        unprobed;          /* records to read before the next residency probe */
-    atomic_bool is_random; /* has an index because it is read by number */
+        unprobed; /* records to read before the next residency probe */
     _Atomic int64_t notes_bytes;
     atomic_bool logged_drops; /* that drop_behind has no effect was logged */
 
