@@ -105,7 +105,7 @@ int leat__group_clear(leat__group_pool *pool, leat__group *group, int from,
 /* Has the pool's bytes follow what the samples' buffers have become. */
 void leat__group_pool_count(leat__group_pool *pool, leat__group *group);
 
-/* Counts likewise a group whose samples are complete. */
+/* Counts likewise a group whose samples are complete, `first` if it is that. */
 void leat__group_pool_complete(leat__group_pool *pool, leat__group *group);
 
 /* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM; LEAT_ESTATE
