@@ -3,6 +3,7 @@
  * one makes, and whoever else uses the file here does so by liblmdb, in a
  * process of its own.
  */
+#include "base/file.h"
 #include "pipeline/opening.h"
 #include "readers/lmdb/lmdb_environment.h"
 #include "readers/lmdb/lmdb_lock_file.h"
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -65,8 +67,19 @@ static void look_at_mutex(int fd)
     munmap(table, size);
 }
 
+/* Beyond the process's limit and the file's size tmpfs raises a signal, also
+ * where the size is kept. */
+static void heed_limit(int fd, off_t end)
+{
+    struct stat found;
+    ck_assert_int_eq(fstat(fd, &found), 0);
+    if (found.st_size < end && leat__file_check_limit(end))
+        raise(SIGXFSZ);
+}
+
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
 {
+    heed_limit(fd, offset + size);
     if (allocations.looks)
         look_at_mutex(fd);
     if (!no_blocks)

@@ -241,14 +241,20 @@ static int allocate(int fd, off_t begin, off_t size)
 
 /*
  * Allocates the file's first `size` bytes: a store through the map into a hole
- * would raise SIGBUS on a full file system, of which `least` are enough. 0, or
- * ENOSPC or EDQUOT.
+ * would raise SIGBUS on a full file system, of which `least` are enough. 0;
+ * ENOSPC or EDQUOT; EFBIG beyond the process's limit, of which tmpfs makes a
+ * signal even where the size is kept.
  */
 static int reserve(leat__lmdb_lock_file *lock, off_t size, off_t least)
 {
     struct stat found;
+    int code = fstat(lock->fd, &found) == 0 && found.st_size < size
+                   ? leat__file_check_limit(size)
+                   : 0;
+    if (code)
+        return code;
     /* The size determines the number of slots, so it is kept. */
-    int code = allocate(lock->fd, 0, size);
+    code = allocate(lock->fd, 0, size);
     bool is_full = code == ENOSPC || code == EDQUOT;
     if (is_full && fstat(lock->fd, &found) == 0 &&
         (off_t)found.st_blocks * 512 >= least) {
