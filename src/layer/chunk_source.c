@@ -274,6 +274,7 @@ int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
     if (status && status != LEAT_EUNSUPPORTED && (ends_epochs || is_by_index))
         return status;
     if (is_by_index) {
+        leat__reader_set_random(reader);
         source->way = &by_index;
         source->ahead_way = &ahead_by_index;
         source->count = source->length;

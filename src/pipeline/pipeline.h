@@ -39,14 +39,21 @@ struct leat_pipeline {
 };
 
 /*
- * Gives a reader that opened what leat keeps of it: the pipeline, its only
- * upstream reader (NULL: none, or several), its depth in the chain, 1 for the
- * one that delivers and that owns the chain's figures, and its own of these.
- * Errors: LEAT_ENOMEM.
+ * Gives a reader that opened what leat keeps of it: the pipeline, its `n`
+ * upstream readers, its depth in the chain, 1 for the one that delivers and
+ * that owns the chain's figures, and its own of these. Errors: LEAT_ENOMEM.
  */
 int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
-                        leat_reader *upstream, int depth,
+                        leat_reader *const upstream[], int n, int depth,
                         struct leat_reader_figures *figures);
+
+/*
+ * Notes that a reader with random access is read by number, or will be, and so
+ * are those upstream of it, down to any without; of other readers nothing. What
+ * they need for that setup counts, before a sample is read: which ones the
+ * first samples come from may depend on a seed. Any thread.
+ */
+void leat__reader_set_random(leat_reader *reader);
 
 /* leat_reader_pull, with the number of samples that may be `*deferred`. */
 int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,

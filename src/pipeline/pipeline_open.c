@@ -122,17 +122,21 @@ static int call_open(const leat_pipeline *pipeline, const open_values *values,
 }
 
 int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
-                        leat_reader *upstream, int depth,
+                        leat_reader *const upstream[], int n, int depth,
                         struct leat_reader_figures *figures)
 {
-    struct leat_reader_state *state = leat__alloc_zero(1, sizeof(*state));
+    struct leat_reader_state *state =
+        leat__alloc_zero(1, sizeof(*state) + (size_t)n * sizeof(*upstream));
     if (!state)
         return LEAT_ENOMEM;
     leat_sample_init(&state->scratch);
-    state->upstream = upstream;
+    state->upstream = n == 1 ? upstream[0] : NULL;
+    state->ninputs = n;
+    for (int i = 0; i < n; i++)
+        state->input[i] = upstream[i];
     state->depth = depth;
-    state->defers =
-        LEAT__HAS(reader, materialize) || (upstream && upstream->state->defers);
+    state->defers = LEAT__HAS(reader, materialize) ||
+                    (n == 1 && upstream[0]->state->defers);
     state->figures = figures;
     reader->state = state;
     reader->pipeline = pipeline;
@@ -180,6 +184,17 @@ static bool has_lasting_access(const leat_reader *reader,
     return (lasts || type->own_access) && leat_reader_is_random_access(reader);
 }
 
+/* One that has random access and an order of its own reads by number. */
+static void note_random(const leat_reader *reader)
+{
+    const struct leat_reader_state *state = reader->state;
+    if (reader->pipeline->type->keeps_order ||
+        !leat_reader_is_random_access(reader))
+        return;
+    for (int i = 0; i < state->ninputs; i++)
+        leat__reader_set_random(state->input[i]);
+}
+
 static int open_with(const leat_pipeline *pipeline, const open_values *values,
                      int depth, leat_reader_figures *figures,
                      leat_reader *upstream[], leat_reader **out)
@@ -204,7 +219,7 @@ static int open_with(const leat_pipeline *pipeline, const open_values *values,
         return status;
     /* Only the count of references changes, atomically. */
     status = leat__reader_attach(reader, (leat_pipeline *)(uintptr_t)pipeline,
-                                 n == 1 ? upstream[0] : NULL, depth, figures);
+                                 upstream, n, depth, figures);
     if (status) {
         reader->ops->close(reader);
         return status;
@@ -213,6 +228,7 @@ static int open_with(const leat_pipeline *pipeline, const open_values *values,
     reader->state->form = leat__reader_form(reader, upstream, n);
     reader->state->reads_once = reads_once(reader, upstream, n);
     reader->state->lasting_access = has_lasting_access(reader, upstream, n);
+    note_random(reader);
     *out = reader;
     return LEAT_OK;
 }

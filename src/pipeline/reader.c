@@ -339,6 +339,7 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
     *got = 0;
     if (!leat_reader_is_random_access(reader))
         return leat__reader_unsupported(reader, "read samples in any order");
+    leat__reader_set_random(reader);
     int64_t count;
     unsigned lines = leat__error_lines();
     int status = leat__reader_refuse_end(reader, "count",

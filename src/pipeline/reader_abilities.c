@@ -30,6 +30,16 @@ int leat_reader_is_random_access(const leat_reader *reader)
     return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);
 }
 
+void leat__reader_set_random(leat_reader *reader)
+{
+    struct leat_reader_state *state = reader->state;
+    if (leat__reader_is_random(reader) || !leat_reader_is_random_access(reader))
+        return;
+    atomic_store_explicit(&state->is_random, true, memory_order_relaxed);
+    for (int i = 0; i < state->ninputs; i++)
+        leat__reader_set_random(state->input[i]);
+}
+
 bool leat__reader_has_lasting_access(const leat_reader *reader)
 {
     return reader->state->lasting_access;

@@ -15,9 +15,7 @@
  * ever, so the lists are left alone there.
  *
  * What readers can do without, such as an index that speeds up later epochs,
- * setup does not count: all of a chain's share `spare_bytes`. What they need
- * where they are read by number it counts for all, once one of them is: which
- * ones setup itself reads may depend on a seed.
+ * setup does not count: all of a chain's share `spare_bytes`.
  *
  * Time is a call's own: a call notes in thread-local memory that it runs, and
  * subtracts what calls of other readers took inside of it. That is right on any
@@ -58,7 +56,6 @@ struct leat__reader_chain {
     atomic_int n;                    /* of reader, how many are in use */
     struct leat_reader_state *first; /* of the readers that report memory */
     atomic_int_fast64_t spare_bytes;
-    atomic_bool is_random; /* one of its readers was read by number */
     /* In a forked child. */
     leat_reader *abandoned;
     leat__reader_chain *next_abandoned;
@@ -109,19 +106,6 @@ bool leat__reader_chain_take_spare(leat_reader_figures *figures, int64_t bytes,
                                    int64_t most);
 void leat__reader_chain_return_spare(leat_reader_figures *figures,
                                      int64_t bytes);
-
-static inline bool leat__reader_chain_is_random(leat_reader_figures *figures)
-{
-    return atomic_load_explicit(&figures->chain->is_random,
-                                memory_order_relaxed);
-}
-
-static inline void leat__reader_chain_set_random(leat_reader_figures *figures)
-{
-    if (!leat__reader_chain_is_random(figures))
-        atomic_store_explicit(&figures->chain->is_random, true,
-                              memory_order_relaxed);
-}
 
 /* For an inline function. */
 void leat__reader_call_enter(leat__reader_call *call,

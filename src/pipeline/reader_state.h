@@ -40,12 +40,22 @@ struct leat_reader_state {
     int held_at, nheld;  /* these */
     int held_capacity;
     atomic_bool cancelled; /* on any thread: nothing kept or held is given */
+    atomic_bool is_random; /* leat__reader_set_random was called */
     struct leat_reader_figures *figures; /* shared by the readers of its path */
     /* In the chain's list, under its lock: of a reader that reports memory. */
     leat_reader *reader; /* NULL: not in the list */
     struct leat_reader_state *next;
     struct leat_reader_state *previous;
+    int ninputs;
+    leat_reader *input[]; /* upstream readers, open as long as it is */
 };
+
+/* Whether leat__reader_set_random noted it. */
+static inline bool leat__reader_is_random(const leat_reader *reader)
+{
+    return atomic_load_explicit(&reader->state->is_random,
+                                memory_order_relaxed);
+}
 
 /* Seeks one of several inputs of `reader`, in its own seek: where another
  * refuses after that, the reader's error is sticky. */

@@ -142,9 +142,9 @@ static void set_up(void)
         LEAT_OK);
     leat__reader_chain *chain; /* freed with the reader */
     ck_assert_int_eq(leat__reader_chain_create(&chain, "stub"), LEAT_OK);
-    ck_assert_int_eq(
-        leat__reader_attach(&self.reader, pipeline, NULL, 1, &chain->reader[0]),
-        LEAT_OK);
+    ck_assert_int_eq(leat__reader_attach(&self.reader, pipeline, NULL, 0, 1,
+                                         &chain->reader[0]),
+                     LEAT_OK);
     self.reader.state->is_part = true; /* its mark is what the table writes */
 }
 

@@ -1,5 +1,6 @@
 /* What setup leaves readers of max_memory, whatever their threads hold. */
 #include "pipeline/reader_chain.h"
+#include "support/images.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -197,6 +198,45 @@ START_TEST(a_merge_reserves_a_large_sample_of_each_input)
 }
 END_TEST
 
+/* Before a sample is read, so by no seed and no thread. */
+START_TEST(an_index_is_reserved_of_what_is_read_by_number)
+{
+    enum { RECORDS = 1000 };
+    static const struct {
+        const char *after; /* the first LMDB of two */
+        const char *other; /* the second one */
+        const char *above;
+        int indices;
+    } cases[] = {
+        {"", "", " | mix", 2},
+        {" | where:label=1", " | shuffle", " | mix", 1},
+        {" | shuffle", " | take:5", " | merge", 1},
+        {" | shuffle", " | take:5", " | chain | prefetch", 2},
+        {"", "", " | chain | shuffle", 2},
+        {"", "", " | chain | take:9 | prefetch", 0},
+        {"", "", " | chain | shuffle:64", 0},
+        {"", "", " | interleave | skip:1", 2},
+        {" | window:2", " | window:2", " | merge", 2},
+    };
+    char first[FIXTURE_PATH], second[FIXTURE_PATH], text[3 * FIXTURE_PATH];
+    images_write(first, images_record, RECORDS);
+    images_write(second, images_record, RECORDS);
+    snprintf(text, sizeof(text), "(lmdb:%s%s) (lmdb:%s%s)%s", first,
+             cases[_i].after, second, cases[_i].other, cases[_i].above);
+    int64_t reserved = 0;
+    leat_reader_stats of[LEAT_MAX_READER_STATS];
+    open_text(text);
+    for (int i = leat__reader_chain_reserves(reader, of); i-- > 0;)
+        if (strstr(of[i].path, "lmdb"))
+            reserved += of[i].memory;
+    ck_assert_int_ge(reserved, cases[_i].indices * 8 * RECORDS);
+    ck_assert_int_lt(reserved, cases[_i].indices * 8 * RECORDS + 2048);
+    close_text();
+    fixture_remove(first);
+    fixture_remove(second);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reader_reserves");
@@ -205,6 +245,8 @@ int main(void)
     tcase_add_loop_test(tcase, readers_that_read_ahead_share_a_quarter, 0, 5);
     tcase_add_test(tcase, readers_of_a_template_have_one_part);
     tcase_add_test(tcase, nested_templates_have_one_part);
+    tcase_add_loop_test(tcase, an_index_is_reserved_of_what_is_read_by_number,
+                        0, 9);
     tcase_add_loop_test(tcase, a_batch_reader_reserves_one_batch, 0, 2);
     tcase_add_test(tcase, a_sample_above_its_part_is_reserved);
     tcase_add_test(tcase, threads_hold_one_large_sample);

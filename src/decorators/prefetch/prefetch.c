@@ -187,6 +187,8 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
     prefetch->by_index = leat_reader_is_random_access(upstream) &&
                          !leat_reader_has_mark(upstream) &&
                          !leat__pipeline_keeps_order(open->pipeline[0]);
+    if (prefetch->by_index)
+        leat__reader_set_random(upstream);
     prefetch->is_auto = samples <= 0;
     prefetch->chunk = 1;
     prefetch->recent.largest = -1;

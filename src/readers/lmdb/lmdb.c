@@ -8,6 +8,7 @@
 #include "base/file_version.h"
 #include "base/memory.h"
 #include "pipeline/reader_chain.h"
+#include "pipeline/reader_state.h"
 #include "readers/lmdb/lmdb_in_order.h"
 #include "readers/lmdb/lmdb_random_access.h"
 #include "readers/lmdb/lmdb_reader.h"
@@ -229,9 +230,8 @@ static int64_t lmdb_memory(leat_reader *reader)
 static int64_t lmdb_reserves(leat_reader *reader)
 {
     const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
-    return leat__reader_chain_is_random(lmdb->figures)
-               ? leat__lmdb_index_bytes(lmdb->map)
-               : 0;
+    return leat__reader_is_random(reader) ? leat__lmdb_index_bytes(lmdb->map)
+                                          : 0;
 }
 
 static void lmdb_cancel(leat_reader *reader)

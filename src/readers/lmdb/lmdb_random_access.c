@@ -1,6 +1,5 @@
 #include "readers/lmdb/lmdb_random_access.h"
 #include "base/log.h"
-#include "pipeline/reader_chain.h"
 #include "readers/lmdb/lmdb_reader.h"
 
 /* Records read at random before residency is probed again, once a probe found
@@ -70,14 +69,6 @@ void leat__lmdb_reader_advise(leat_reader *reader, const leat_position at[],
         ask(lmdb, index, at, n);
 }
 
-/* The index, which setup counts from then on. */
-static int get_index(leat__lmdb_reader *lmdb, const leat__lmdb_index **out)
-{
-    int status = leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, out);
-    leat__reader_chain_set_random(lmdb->figures);
-    return status;
-}
-
 static int check_indices(const leat__lmdb_reader *lmdb,
                          const leat_position at[], int n)
 {
@@ -108,7 +99,8 @@ int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
     *got = 0;
     int status = leat__lmdb_reader_check_running(lmdb);
     if (!status)
-        status = get_index(lmdb, &index);
+        status =
+            leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index);
     if (status)
         return leat__lmdb_reader_explain(lmdb, status);
     if (lmdb->drops &&
