@@ -108,6 +108,16 @@ static int read_old(leat_reader *reader, int most, int *n)
     return status;
 }
 
+/* In place: a shuffled list may begin with any of them. */
+static void write_over(void)
+{
+    char name[40];
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "old/%c/%d", i < FILES / 2 ? 'x' : 'y', i);
+        write_text(name, "b\nb\nb\nb\n");
+    }
+}
+
 static const char *const texts[] = {
     "text:list | interleave:(text:{}),cycle=1",
     "text:list | shuffle | interleave:(text:{}),cycle=1",
@@ -171,6 +181,34 @@ START_TEST(every_epoch_is_compared)
 }
 END_TEST
 
+START_TEST(names_in_another_order_are_compared)
+{
+    static const char *const names[] = {
+        "text:list | shuffle:seed=2",
+        "((text:list | take:2) (text:list | skip:2) | mix)",
+    };
+    char text[200];
+    int n;
+    snprintf(text, sizeof(text), "%s | interleave:(text:{}),cycle=1 | repeat:2",
+             names[_i]);
+    leat_reader *reader = open_identified(text);
+    ck_assert_int_eq(read_old(reader, FILES * LINES, &n), LEAT_OK);
+    lead_to("times");
+    expect_changed(reader);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Names that come again are opened and noted once. */
+START_TEST(what_comes_again_takes_no_memory)
+{
+    leat_reader *reader = open_identified(
+        "text:list | repeat:1000 | interleave:(text:{}),cycle=1");
+    ck_assert_int_le(reader->ops->memory(reader), 4096);
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* Those of nested readers depend on their seeds, and so on the order. */
 START_TEST(another_order_in_the_next_epoch_is_no_change)
 {
@@ -185,7 +223,7 @@ START_TEST(another_order_in_the_next_epoch_is_no_change)
 }
 END_TEST
 
-/* Whoever takes a part asks before an element has ended. */
+/* A `take` ends before the element has. */
 START_TEST(an_element_that_is_open_still_is_compared)
 {
     char text[200];
@@ -194,12 +232,23 @@ START_TEST(an_element_that_is_open_still_is_compared)
     leat_reader *reader = open_identified(text);
     ck_assert_int_eq(read_old(reader, 2, &n), LEAT_OK);
     ck_assert_int_eq(leat_reader_check(reader), LEAT_OK);
-    /* In place: a shuffled list may begin with any of them. */
-    for (int i = 0; i < FILES; i++) {
-        snprintf(text, sizeof(text), "old/%c/%d", i < FILES / 2 ? 'x' : 'y', i);
-        write_text(text, "b\nb\nb\nb\n");
-    }
+    write_over();
     ck_assert_int_eq(leat_reader_check(reader), LEAT_EIO);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* A `take` before a `repeat` leaves it so. */
+START_TEST(an_element_that_is_open_at_a_seek_is_compared)
+{
+    char text[200];
+    int n;
+    snprintf(text, sizeof(text), "%s | take:2", texts[_i]);
+    leat_reader *reader = open_identified(text);
+    ck_assert_int_eq(read_old(reader, 2, &n), LEAT_OK);
+    write_over();
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){1, 0}, NULL),
+                     LEAT_EFORMAT);
     leat_reader_close(reader);
 }
 END_TEST
@@ -265,8 +314,12 @@ int main(void)
     tcase_add_loop_test(tests, what_is_read_is_of_one_release, 0, TEXTS);
     tcase_add_loop_test(tests, a_release_of_the_same_data_is_as_good, 0, TEXTS);
     tcase_add_test(tests, every_epoch_is_compared);
+    tcase_add_loop_test(tests, names_in_another_order_are_compared, 0, 2);
+    tcase_add_test(tests, what_comes_again_takes_no_memory);
     tcase_add_test(tests, another_order_in_the_next_epoch_is_no_change);
     tcase_add_loop_test(tests, an_element_that_is_open_still_is_compared, 0,
+                        TEXTS);
+    tcase_add_loop_test(tests, an_element_that_is_open_at_a_seek_is_compared, 0,
                         TEXTS);
     tcase_add_loop_test(tests, the_first_identity_counts, 0, TEXTS);
     tcase_add_test(tests, names_without_end_have_no_identity);

@@ -4,74 +4,121 @@
 #include "base/memory.h"
 #include "pipeline/arguments.h"
 
+#include <string.h>
+
+enum { ROOM_MIN = 16 };
+
 static const uint64_t no_hash = 0xcbf29ce484222325u;
+
+uint64_t leat__element_key(const char *name, int64_t number)
+{
+    /* FNV leaves the low bits of similar names alike. */
+    uint64_t key = leat__hash_text(no_hash, name) + (uint64_t)number;
+    key = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
+    key ^= key >> 32;
+    return key ? key : 1;
+}
+
+/* The entry of a key, or an empty one for it. There is room. */
+static leat__element_identity *find(leat__element_identity *element,
+                                    int64_t room, uint64_t key)
+{
+    uint64_t at = key & (uint64_t)(room - 1);
+    while (element[at].key && element[at].key != key)
+        at = (at + 1) & (uint64_t)(room - 1);
+    return &element[at];
+}
 
 static int grow(leat__element_identities *identities)
 {
-    if (identities->n < identities->room)
+    int64_t room = identities->room;
+    if (2 * (identities->n + 1) <= room)
         return LEAT_OK;
-    int64_t room = identities->room ? 2 * identities->room : 16;
-    leat__element_identity *grown = leat__realloc(
-        identities->element, (size_t)room * sizeof(*identities->element));
+    room = room ? 2 * room : ROOM_MIN;
+    leat__element_identity *grown =
+        leat__alloc_zero((size_t)room, sizeof(*grown));
     if (!grown)
         return LEAT_ENOMEM;
+    for (int64_t i = 0; i < identities->room; i++) {
+        const leat__element_identity *one = &identities->element[i];
+        if (one->key)
+            *find(grown, room, one->key) = *one;
+    }
     leat__counter_add(&identities->bytes,
                       (room - identities->room) * (int64_t)sizeof(*grown));
+    leat__free(identities->element);
     identities->element = grown;
     identities->room = room;
     return LEAT_OK;
 }
 
-/* Adds the identity of a reader's data to the hash. */
-static int hash_data(leat_reader *reader, uint64_t *hash)
+void leat__element_identities_clear(leat__element_identities *identities)
+{
+    if (identities->room)
+        memset(identities->element, 0,
+               (size_t)identities->room * sizeof(*identities->element));
+    identities->n = 0;
+    identities->hash = no_hash;
+}
+
+/* NULL: it was not added. */
+static const leat__element_identity *
+look_up(const leat__element_identities *identities, uint64_t key)
+{
+    if (identities->room == 0)
+        return NULL;
+    const leat__element_identity *found =
+        find(identities->element, identities->room, key);
+    return found->key ? found : NULL;
+}
+
+bool leat__element_identities_repeat(leat__element_identities *identities,
+                                     uint64_t key)
+{
+    const leat__element_identity *found = look_up(identities, key);
+    if (found)
+        identities->hash = (identities->hash ^ found->data) * 0x100000001b3u;
+    return found != NULL;
+}
+
+/* Adds the identity of a reader's data to each hash; none of no reader. */
+static int hash_data(leat_reader *reader, uint64_t *hash, uint64_t *other)
 {
     leat_token token;
     leat_token_init(&token);
-    int status = leat_reader_identify(reader, &token);
-    const char *text = status ? NULL : leat_token_text(&token);
-    if (!status && !text)
+    int status = reader ? leat_reader_identify(reader, &token) : LEAT_OK;
+    const char *text = status || !reader ? "" : leat_token_text(&token);
+    if (!text)
         status = LEAT_ENOMEM;
-    if (!status)
+    if (!status) {
         *hash = leat__hash_text(*hash, text);
+        *other = leat__hash_text(*other, text);
+    }
     leat_token_finish(&token);
     return status;
 }
 
-/* Of the first `n`. */
-static uint64_t hash_of(const leat__element_identities *identities, int64_t n)
-{
-    return n > 0 ? identities->element[n - 1].data : no_hash;
-}
-
-uint64_t
-leat__element_identities_hash(const leat__element_identities *identities)
-{
-    return hash_of(identities, identities->n);
-}
-
 int leat__element_identities_add(leat__element_identities *identities,
-                                 const char *name, leat_reader *reader)
+                                 uint64_t key, leat_reader *reader)
 {
-    leat__element_identity added = {leat__hash_text(no_hash, name),
-                                    leat__element_identities_hash(identities)};
-    int status = reader ? hash_data(reader, &added.data) : LEAT_OK;
+    leat__element_identity added = {key, no_hash};
+    int status = grow(identities);
     if (!status)
-        status = grow(identities);
-    if (!status)
-        identities->element[identities->n++] = added;
-    return status;
+        status = hash_data(reader, &added.data, &identities->hash);
+    if (status)
+        return status;
+    *find(identities->element, identities->room, key) = added;
+    identities->n++;
+    return LEAT_OK;
 }
 
 int leat__element_identities_check(const leat__element_identities *identities,
-                                   int64_t element, const char *name,
-                                   leat_reader *reader)
+                                   uint64_t key, leat_reader *reader)
 {
-    if (element >= identities->n ||
-        identities->element[element].name != leat__hash_text(no_hash, name))
-        return LEAT_OK;
-    uint64_t hash = hash_of(identities, element);
-    int status = hash_data(reader, &hash);
-    if (status || hash == identities->element[element].data)
+    uint64_t data = no_hash, unused = no_hash;
+    const leat__element_identity *found = look_up(identities, key);
+    int status = found ? hash_data(reader, &data, &unused) : LEAT_OK;
+    if (status || !found || data == found->data)
         return status;
     return leat_error(LEAT_EFORMAT,
                       "was written or replaced since it was opened first; open "

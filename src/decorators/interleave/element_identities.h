@@ -8,35 +8,42 @@
 #include <leat/ext/reader.h>
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of one element. */
 typedef struct leat__element_identity {
-    uint64_t name; /* a hash */
-    uint64_t data; /* a hash of its identity, and of those before it */
+    uint64_t key;  /* 0: none */
+    uint64_t data; /* a hash */
 } leat__element_identity;
 
-/* Zeroed: empty. */
+/* A hash table by key. Zeroed: empty. */
 typedef struct leat__element_identities {
     leat__element_identity *element;
-    int64_t n, room;
+    int64_t n, room;           /* room: a power of two, at least 2 n, or 0 */
+    uint64_t hash;             /* of the data, in the order they were added */
     atomic_int_fast64_t bytes; /* any thread reads it */
 } leat__element_identities;
 
-/* Adds the next element; without a reader it has no data. Errors: LEAT_ENOMEM;
- * those of leat_reader_identify. */
+/* Of an element's name, and of a number. Never 0. */
+uint64_t leat__element_key(const char *name, int64_t number);
+
+void leat__element_identities_clear(leat__element_identities *identities);
+
+/* Adds an element whose key was added before. False: it was not. */
+bool leat__element_identities_repeat(leat__element_identities *identities,
+                                     uint64_t key);
+
+/* Adds an element whose key is new; without a reader it has no data. Errors:
+ * LEAT_ENOMEM; those of leat_reader_identify. */
 int leat__element_identities_add(leat__element_identities *identities,
-                                 const char *name, leat_reader *reader);
+                                 uint64_t key, leat_reader *reader);
 
 /* LEAT_EFORMAT: the reader of an element that was added has other data by now.
- * One of another name, as an epoch in another order has it, is not compared. */
+ * One that was not is not compared. */
 int leat__element_identities_check(const leat__element_identities *identities,
-                                   int64_t element, const char *name,
-                                   leat_reader *reader);
+                                   uint64_t key, leat_reader *reader);
 
-/* Of all that were added. */
-uint64_t
-leat__element_identities_hash(const leat__element_identities *identities);
 void leat__element_identities_finish(leat__element_identities *identities);
 
 #endif

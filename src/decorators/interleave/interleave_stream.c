@@ -146,7 +146,7 @@ static int pull(leat__interleave *interleave, leat__interleave_slot *slot,
 }
 
 /* That the data of a template's reader, which no later epoch reads again, were
- * not written while they were read. Whoever identified them cannot resume. */
+ * not written while they were read. What identified them cannot resume. */
 static int check_template(const leat__interleave *interleave,
                           const leat__interleave_slot *slot)
 {
@@ -154,6 +154,19 @@ static int check_template(const leat__interleave *interleave,
     int status = template ? leat_reader_check(slot->reader) : LEAT_OK;
     return status == LEAT_EIO && template->is_identified ? LEAT_EFORMAT
                                                          : status;
+}
+
+/* The same of readers that are open, which a seek closes. Where nothing
+ * identified them an epoch that is left has no promise to keep. */
+static int check_slots(const leat__interleave *interleave)
+{
+    int status = LEAT_OK;
+    if (!interleave->template || !interleave->template->is_identified)
+        return LEAT_OK;
+    for (int i = 0; i < interleave->cycle && !status; i++)
+        if (interleave->slot[i].reader)
+            status = check_template(interleave, &interleave->slot[i]);
+    return status;
 }
 
 /* Gives samples of a turn, or passes them by without `out`. */
@@ -347,9 +360,11 @@ static int interleave_seek(leat_reader *reader, leat_position position,
     if (!mark && position.index > 0)
         return leat_error(LEAT_EUNSUPPORTED,
                           "interleave: over a stream no index finds a sample");
+    int status = check_slots(interleave);
     empty_slots(interleave);
     interleave->map.next = position;
-    int status = go_to_element(interleave, position.epoch, 0);
+    if (!status)
+        status = go_to_element(interleave, position.epoch, 0);
     if (!status && mark)
         status = take_mark(interleave, position.epoch, mark);
     return status;
@@ -461,8 +476,8 @@ static int64_t template_reserves(leat_reader *reader)
     return template_memory(reader) + (reader->state->is_again ? 0 : ahead);
 }
 
-/* Of the names, and of the readers that are open: whoever asks need not have
- * read these to their ends. */
+/* Of the names, and of the readers that are open: these need not have been read
+ * to their ends. */
 static int template_check(leat_reader *reader)
 {
     leat__interleave *interleave = interleave_of(reader);

@@ -18,8 +18,9 @@
 #include <string.h>
 
 /* The names whose readers tell their identity, where their number is not known,
- * and the files that are looked at in each epoch, which may be far away. */
-enum { NAMES_MAX = 1 << 18, CHECKED_MAX = 1 << 12 };
+ * the identities that are kept, of 32 bytes each, and the files that are looked
+ * at in each epoch, which may be far away. */
+enum { NAMES_MAX = 1 << 18, KEPT_MAX = 1 << 24, CHECKED_MAX = 1 << 12 };
 
 /* Of a name, which pipelines within each other can double at each depth. */
 enum { NAME_BYTES_MAX = 1 << 16 };
@@ -84,14 +85,21 @@ static int check_fields(const leat__interleave *interleave, leat_reader *reader)
                   : leat__field_list_check(&interleave->fields, fields, n);
 }
 
+/* What identifies the element of the name that was read last: its name, and
+ * its number as well where that makes a seed of its reader's. */
+static uint64_t key_of(const template *made, int64_t element)
+{
+    return leat__element_key(made->name, made->draws_seed ? element : 0);
+}
+
 /* Whether it has the data that were there when all were identified, so that no
  * reading mixes those of before and after a change. */
 static int check_identity(const template *made, int64_t element,
                           leat_reader *reader)
 {
     return made->is_identified
-               ? leat__element_identities_check(&made->identities, element,
-                                                made->name, reader)
+               ? leat__element_identities_check(&made->identities,
+                                                key_of(made, element), reader)
                : LEAT_OK;
 }
 
@@ -345,26 +353,39 @@ int leat__template_complete(leat__interleave *interleave,
     return status;
 }
 
-/* Notes what tells the samples of the next name from others. */
-static int identify_element(leat__interleave *interleave)
+/* Notes what tells the samples of the element whose name was read last from
+ * others. One without a reader has none: it is a bad sample. */
+static int identify_element(leat__interleave *interleave, int64_t element)
 {
     template *made = interleave->template;
     leat_reader *reader = NULL;
-    int64_t element = made->next_name;
-    int status = leat__decorator_check_running(&interleave->map.decorator);
-    if (!status)
-        status = read_name(interleave);
-    if (!status)
-        status = open_element(interleave, element, &reader);
-    /* LEAT_EDATA: a bad name, or one without a reader. */
+    uint64_t key = key_of(made, element);
+    if (leat__element_identities_repeat(&made->identities, key))
+        return LEAT_OK;
+    if (made->identities.n == KEPT_MAX)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "interleave: more than %d readers have no identity",
+                          KEPT_MAX);
+    int status = open_element(interleave, element, &reader);
     if (status && status != LEAT_EDATA)
         return status;
-    status = leat__element_identities_add(&made->identities,
-                                          status ? "" : made->name, reader);
+    status = leat__element_identities_add(&made->identities, key, reader);
     if (status && reader)
         return close_failed(interleave, reader, status);
     leat_reader_close(reader);
     return status;
+}
+
+/* The same of the next name; one that is bad has no element. */
+static int identify_next(leat__interleave *interleave)
+{
+    int64_t element = interleave->template->next_name;
+    int status = leat__decorator_check_running(&interleave->map.decorator);
+    if (!status)
+        status = read_name(interleave);
+    if (!status)
+        return identify_element(interleave, element);
+    return status == LEAT_EDATA ? LEAT_OK : status;
 }
 
 static int identify_elements(leat__interleave *interleave)
@@ -376,9 +397,9 @@ static int identify_elements(leat__interleave *interleave)
     if (!leat_reader_count(names_of(interleave), &count))
         most = count;
     int status = go_to_name(interleave, 0, 0);
-    interleave->template->identities.n = 0;
+    leat__element_identities_clear(&interleave->template->identities);
     while (!status && interleave->template->next_name <= most)
-        status = identify_element(interleave);
+        status = identify_next(interleave);
     if (!status)
         return leat_error(LEAT_EUNSUPPORTED,
                           "interleave: more than %d readers have no identity",
@@ -414,7 +435,7 @@ int leat__template_revision(leat_reader *reader, leat_token *token)
     leat__interleave *interleave = (leat__interleave *)reader;
     const template *made = interleave->template;
     int status = made->is_identified ? LEAT_OK : identify(interleave);
-    uint64_t hash = leat__element_identities_hash(&made->identities);
+    uint64_t hash = made->identities.hash;
     return status ? status : leat_token_put(token, &hash, sizeof(hash));
 }
 
@@ -425,6 +446,7 @@ static void divide_ahead(template *made, const leat_open *open, int readers)
         open->args, leat__argument_find(open->args->type, "pipeline"));
     int64_t part = open->ahead_bytes / readers;
     made->ahead_bytes = value->ahead > 0 ? open->ahead_bytes : 0;
+    made->draws_seed = value->draws_seed;
     made->open.ahead_bytes = part > 0 || open->ahead_bytes == 0 ? part : 1;
 }
 
