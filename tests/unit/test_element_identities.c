@@ -209,6 +209,31 @@ START_TEST(what_comes_again_takes_no_memory)
 }
 END_TEST
 
+enum { MANY = 100, CHOSEN = 7 };
+
+/* Each is told from the others, and found again. */
+START_TEST(each_of_many_elements_is_compared)
+{
+    char name[40];
+    int n;
+    const int changed = _i * (MANY / CHOSEN);
+    ck_assert_int_eq(mkdir("many", 0755), 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "many/%02d", i);
+        write_text(name, "a\n");
+    }
+    leat_reader *reader =
+        open_identified("files:many/* | interleave:(text:{}),cycle=1,ahead=0");
+    ck_assert_int_le(reader->ops->memory(reader), 256 * 16);
+    snprintf(name, sizeof(name), "many/%02d", changed);
+    write_text(name, "a\na\n");
+    ck_assert_int_eq(read_old(reader, MANY, &n), LEAT_EFORMAT);
+    ck_assert_int_eq(n, changed);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), name));
+    leat_reader_close(reader);
+}
+END_TEST
+
 /* Those of nested readers depend on their seeds, and so on the order. */
 START_TEST(another_order_in_the_next_epoch_is_no_change)
 {
@@ -315,6 +340,7 @@ int main(void)
     tcase_add_loop_test(tests, a_release_of_the_same_data_is_as_good, 0, TEXTS);
     tcase_add_test(tests, every_epoch_is_compared);
     tcase_add_loop_test(tests, names_in_another_order_are_compared, 0, 2);
+    tcase_add_loop_test(tests, each_of_many_elements_is_compared, 0, CHOSEN);
     tcase_add_test(tests, what_comes_again_takes_no_memory);
     tcase_add_test(tests, another_order_in_the_next_epoch_is_no_change);
     tcase_add_loop_test(tests, an_element_that_is_open_still_is_compared, 0,

@@ -10,12 +10,16 @@ enum { ROOM_MIN = 16 };
 
 static const uint64_t no_hash = 0xcbf29ce484222325u;
 
+/* Adds a number to a hash, as FNV-1a adds a byte. */
+static uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    return (hash ^ number) * 0x100000001b3u;
+}
+
 uint64_t leat__element_key(const char *name, int64_t number)
 {
-    /* FNV leaves the low bits of similar names alike. */
-    uint64_t key = leat__hash_text(no_hash, name) + (uint64_t)number;
-    key = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
-    key ^= key >> 32;
+    uint64_t key =
+        hash_number(leat__hash_text(no_hash, name), (uint64_t)number);
     return key ? key : 1;
 }
 
@@ -77,7 +81,7 @@ bool leat__element_identities_repeat(leat__element_identities *identities,
 {
     const leat__element_identity *found = look_up(identities, key);
     if (found)
-        identities->hash = (identities->hash ^ found->data) * 0x100000001b3u;
+        identities->hash = hash_number(identities->hash, found->data);
     return found != NULL;
 }
 
