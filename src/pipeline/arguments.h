@@ -35,6 +35,7 @@ typedef struct leat__value {
     int64_t ahead;
     bool may_block;
     bool draws_seed;
+    bool draws_names;
     bool varies;
     uint64_t hash;
 } leat__value;

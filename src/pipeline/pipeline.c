@@ -147,6 +147,7 @@ static int adopt_upstream(leat_pipeline *pipeline,
             pipeline->routes = upstream[i]->routes;
         pipeline->may_block |= upstream[i]->may_block;
         pipeline->draws_seed |= upstream[i]->draws_seed;
+        pipeline->draws_names |= upstream[i]->draws_names;
         pipeline->varies |= upstream[i]->varies;
     }
     pipeline->nupstream = n;
@@ -160,11 +161,16 @@ static void adopt_arguments(leat_pipeline *pipeline)
     const leat_reader_type *type = pipeline->type;
     const leat_args *args = &pipeline->args;
     const leat_argument *seed = leat__argument_find(type, "seed");
+    bool draws = seed && !seed->initial && !leat__args_value(args, seed);
+    bool draws_upstream = pipeline->draws_seed || draws;
     for (int i = 0; i < args->n; i++) {
+        bool is_template = args->value[i].depth > 0;
         pipeline->depth = max(pipeline->depth, args->value[i].depth);
         pipeline->ahead += args->value[i].ahead > 0;
         pipeline->may_block |= args->value[i].may_block;
         pipeline->draws_seed |= args->value[i].draws_seed;
+        pipeline->draws_names |=
+            args->value[i].draws_names || (is_template && draws_upstream);
         pipeline->varies |= args->value[i].varies;
     }
     pipeline->depth++;
@@ -174,8 +180,7 @@ static void adopt_arguments(leat_pipeline *pipeline)
     pipeline->keeps_order = pipeline->nupstream == 0 || type->keeps_order;
     for (int i = 0; i < pipeline->nupstream; i++)
         pipeline->keeps_order &= pipeline->upstream[i]->keeps_order;
-    pipeline->draws_seed |=
-        seed && !seed->initial && !leat__args_value(args, seed);
+    pipeline->draws_seed |= draws;
     pipeline->varies = type->passes_on != 2 && (pipeline->varies || seed);
 }
 

@@ -30,8 +30,9 @@ struct leat_pipeline {
     uint64_t routes; /* that a deferred sample may take; UINT64_MAX: too many */
     bool may_block;
     bool keeps_order;
-    bool draws_seed; /* a reader's choices depend on the seed of open */
-    bool varies;     /* a reader has a seed, so that epochs may differ */
+    bool draws_seed;  /* a reader's choices depend on the seed of open */
+    bool draws_names; /* so do the names, or their order, of an interleave */
+    bool varies;      /* a reader has a seed, so that epochs may differ */
     uint64_t hash;
     char *text;
     char *origin; /* its location in a net file; NULL: unknown */

@@ -114,6 +114,7 @@ static int take_template(lexer *in, leat__value *value)
     value->ahead = pipeline->ahead;
     value->may_block = pipeline->may_block;
     value->draws_seed = pipeline->draws_seed;
+    value->draws_names = pipeline->draws_names;
     value->varies = pipeline->varies;
     value->hash = leat__pipeline_hash(pipeline);
     leat_pipeline_unref(pipeline);

@@ -219,13 +219,13 @@ struct leat_reader_ops {
 
     /**
      * Appends the data set's identity to the token, upstream readers first, at
-     * most 32 bytes each: what tells the data from other data. The token's
-     * hash of the pipeline already covers the arguments, except those that
-     * keep the samples, and the type's object_id. Every call appends the same
-     * bytes: a layer calls it at setup, and refuses a token with other bytes as
-     * another data set's. LEAT_ESTATE where no run can be resumed, as of
-     * samples that are gone once they are read: the layer then refuses to save,
-     * with this line.
+     * most 32 bytes each: what tells the data from other data, whatever the
+     * seed. The token's hash of the pipeline already covers the arguments,
+     * except those that keep the samples, and the type's object_id. Every call
+     * appends the same bytes: a layer calls it at setup, and refuses a token
+     * with other bytes as another data set's. LEAT_ESTATE where no run can be
+     * resumed, as of samples that are gone once they are read: the layer then
+     * refuses to save, with this line.
      */
     int (*save)(leat_reader *reader, leat_token *token);
 

@@ -44,7 +44,7 @@ typedef struct leat__interleave_template {
     leat__source_names sources;
     leat__element_identities identities;
     bool is_identified; /* they are of all elements */
-    bool draws_seed;    /* those of one name may differ */
+    bool draws_names;   /* so those of one name may differ */
     bool reads_once;    /* of the first of its readers, */
     bool is_endless;    /* likewise */
     char *unsaved;      /* why no run resumes from its readers; NULL: it does */

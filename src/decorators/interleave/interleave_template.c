@@ -17,10 +17,10 @@
 
 #include <string.h>
 
-/* The names whose readers tell their identity, where their number is not known,
- * the identities that are kept, of 32 bytes each, and the files that are looked
- * at in each epoch, which may be far away. */
-enum { NAMES_MAX = 1 << 18, KEPT_MAX = 1 << 24, CHECKED_MAX = 1 << 12 };
+/* The names whose readers tell their identity, which takes 32 bytes of each
+ * that differs: where their number is not known, and where it is. And the files
+ * that are looked at in each epoch, which may be far away. */
+enum { NAMES_MAX = 1 << 18, COUNTED_MAX = 1 << 24, CHECKED_MAX = 1 << 12 };
 
 /* Of a name, which pipelines within each other can double at each depth. */
 enum { NAME_BYTES_MAX = 1 << 16 };
@@ -86,10 +86,10 @@ static int check_fields(const leat__interleave *interleave, leat_reader *reader)
 }
 
 /* What identifies the element of the name that was read last: its name, and
- * its number as well where that makes a seed of its reader's. */
+ * its number as well where that makes the seed of names that its reader has. */
 static uint64_t key_of(const template *made, int64_t element)
 {
-    return leat__element_key(made->name, made->draws_seed ? element : 0);
+    return leat__element_key(made->name, made->draws_names ? element : 0);
 }
 
 /* Whether it has the data that were there when all were identified, so that no
@@ -362,10 +362,6 @@ static int identify_element(leat__interleave *interleave, int64_t element)
     uint64_t key = key_of(made, element);
     if (leat__element_identities_repeat(&made->identities, key))
         return LEAT_OK;
-    if (made->identities.n == KEPT_MAX)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "interleave: more than %d readers have no identity",
-                          KEPT_MAX);
     int status = open_element(interleave, element, &reader);
     if (status && status != LEAT_EDATA)
         return status;
@@ -388,6 +384,13 @@ static int identify_next(leat__interleave *interleave)
     return status == LEAT_EDATA ? LEAT_OK : status;
 }
 
+static int refuse_more_than(int64_t most)
+{
+    return leat_error(LEAT_EUNSUPPORTED,
+                      "interleave: more than %lld readers have no identity",
+                      (long long)most);
+}
+
 static int identify_elements(leat__interleave *interleave)
 {
     int64_t count, most = NAMES_MAX;
@@ -396,15 +399,15 @@ static int identify_elements(leat__interleave *interleave)
                           "interleave: readers without end have no identity");
     if (!leat_reader_count(names_of(interleave), &count))
         most = count;
+    if (most > COUNTED_MAX)
+        return refuse_more_than(COUNTED_MAX);
     int status = go_to_name(interleave, 0, 0);
     leat__element_identities_clear(&interleave->template->identities);
     while (!status && interleave->template->next_name <= most)
         status = identify_next(interleave);
-    if (!status)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "interleave: more than %d readers have no identity",
-                          NAMES_MAX);
-    return status == LEAT_END ? LEAT_OK : status;
+    return status == LEAT_END ? LEAT_OK
+           : status           ? status
+                              : refuse_more_than(most);
 }
 
 /*
@@ -446,7 +449,7 @@ static void divide_ahead(template *made, const leat_open *open, int readers)
         open->args, leat__argument_find(open->args->type, "pipeline"));
     int64_t part = open->ahead_bytes / readers;
     made->ahead_bytes = value->ahead > 0 ? open->ahead_bytes : 0;
-    made->draws_seed = value->draws_seed;
+    made->draws_names = value->draws_names;
     made->open.ahead_bytes = part > 0 || open->ahead_bytes == 0 ? part : 1;
 }
 
