@@ -81,10 +81,8 @@ LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
  * another program for more than 5 seconds; LEAT_EIO while another program uses
  * another of the lock files that this path leads to, or all slots for readers
  * are taken, one for each process and snapshot: 1022 in a lock file that leat
- * makes, 126 in liblmdb's unless it was made with more. In a forked child every
- * call but close on a parent's reader is LEAT_ESTATE, or, of one that has ended
- * or failed, may be that status again; close does not affect the parent, and
- * the child can open the database again. Fields: `data`, channels x height x
+ * makes, 126 in liblmdb's unless it was made with more. A forked child
+ * can open the database again. Fields: `data`, channels x height x
  * width, uint8 or float32, or the bytes of an encoded image; and `label`, an
  * int32 scalar. Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL,
  * also for options out of range or not initialised; LEAT_ENOMEM. Thread safety:

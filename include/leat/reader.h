@@ -1,6 +1,12 @@
 /*
  * leat/reader.h: a running pass over the samples of a pipeline.
  *
+ * fork(). A reader belongs to the process that opened it. In a forked child its
+ * calls return LEAT_ESTATE at once; cancel and advise do nothing, may_block is
+ * 0, and close leaves it. The child opens the pipeline again. The child of
+ * vfork() calls exec or _exit; children made by clone() or _Fork() are not
+ * noticed.
+ *
  * pthread_cancel(). A thread must not be cancelled in these calls, unlike in a
  * layer's: it may hold a lock that others wait for. One that may be cancelled
  * disables that around them (pthread_setcancelstate); leat_reader_cancel wakes

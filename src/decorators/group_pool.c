@@ -1,6 +1,5 @@
 #include "decorators/group_pool.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/memory.h"
 #include "data/sample.h"
 
@@ -14,19 +13,8 @@ int leat__group_pool_init(leat__group_pool *pool, const char *name,
     pool->allocator = open->allocator;
     pool->max_memory = open->max_memory;
     pool->room = room;
-    pool->generation = leat__fork_generation();
     int code = pthread_mutex_init(&pool->lock, NULL);
     return code ? leat__error_system(code, "%s: no mutex", name) : LEAT_OK;
-}
-
-static int check_process(const leat__group_pool *pool)
-{
-    if (pool->generation == leat__fork_generation())
-        return LEAT_OK;
-    return leat_error(LEAT_ESTATE,
-                      "%s: was opened in another process; open the pipeline "
-                      "after fork()",
-                      pool->name);
 }
 
 static void destroy(leat__group *group)
@@ -41,9 +29,6 @@ static void destroy(leat__group *group)
 
 void leat__group_pool_finish(leat__group_pool *pool)
 {
-    /* What threads may have been changing stays where it is. */
-    if (pool->generation != leat__fork_generation())
-        return;
     for (int i = 0; i < pool->n; i++)
         destroy(pool->group[i]);
     leat__free(pool->group);
@@ -148,9 +133,6 @@ static leat__group **find_kept(leat__group_pool *pool, leat_position at)
 static int take(leat__group_pool *pool, const leat_position *at,
                 leat__group **out)
 {
-    int status = check_process(pool);
-    if (status)
-        return status;
     pthread_mutex_lock(&pool->lock);
     leat__group **link = at ? find_kept(pool, *at) : &pool->free;
     leat__group *group = *link;
@@ -305,10 +287,8 @@ int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
 {
     /* Where groups are of one size the buffer then stays where it is. */
     size_t usual = atomic_load_explicit(&pool->usual, memory_order_relaxed);
-    int status = check_process(pool);
-    if (!status)
-        status = leat__sample_reserve(
-            sample, sample->taken + (usual ? usual : LEAT__ALIGNMENT));
+    int status = leat__sample_reserve(
+        sample, sample->taken + (usual ? usual : LEAT__ALIGNMENT));
     if (status)
         return status;
     leat__group_pool_count(pool, group);
@@ -330,9 +310,6 @@ int leat__group_pool_unbind(leat__group_pool *pool, const leat_sample *sample,
                             leat__group **out)
 {
     leat__group *group = NULL;
-    int status = check_process(pool);
-    if (status)
-        return status;
     pthread_mutex_lock(&pool->lock);
     if (sample->locator.where < (uint64_t)pool->n)
         group = pool->group[sample->locator.where];

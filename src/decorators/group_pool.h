@@ -9,8 +9,7 @@
  * goes: when the buffer comes back to next, whatever was bound to it was
  * dropped, and is free. There are never more groups than buffers. The lock
  * protects which groups are free or bound; a group's samples are those of the
- * thread that took it. In a forked child the lock may be held for ever: there
- * all that would take it is LEAT_ESTATE, and finish leaves the groups.
+ * thread that took it.
  */
 #ifndef LEAT_DECORATORS_GROUP_POOL_H
 #define LEAT_DECORATORS_GROUP_POOL_H
@@ -42,7 +41,6 @@ typedef struct leat__group_pool {
     const leat_allocator *allocator;
     int64_t max_memory; /* of one group's samples; 0: no limit */
     int room;
-    unsigned generation;         /* of the process */
     atomic_int_fast64_t bytes;   /* of all groups */
     atomic_int_fast64_t first;   /* of the first group, complete; 0: none yet */
     atomic_size_t usual;         /* bytes of the last group that was written */
@@ -62,8 +60,7 @@ int leat__group_pool_init(leat__group_pool *pool, const char *name,
                           const leat_open *open, int room);
 void leat__group_pool_finish(leat__group_pool *pool);
 
-/* An empty group. Errors: LEAT_ENOMEM; LEAT_ESTATE in a forked child. Any
- * thread. */
+/* An empty group. Errors: LEAT_ENOMEM. Any thread. */
 int leat__group_pool_take(leat__group_pool *pool, leat__group **out);
 
 /* The free group whose `kept` is `at`, as it was given back; else an empty one,
@@ -108,13 +105,11 @@ void leat__group_pool_count(leat__group_pool *pool, leat__group *group);
 /* Counts likewise a group whose samples are complete, `first` if it is that. */
 void leat__group_pool_complete(leat__group_pool *pool, leat__group *group);
 
-/* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM; LEAT_ESTATE
- * in a forked child. */
+/* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM. */
 int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
                           leat_sample *sample);
 
-/* Takes the group that is bound to the sample. LEAT_ESTATE: none is; or in a
- * forked child. */
+/* Takes the group that is bound to the sample. LEAT_ESTATE: none is. */
 int leat__group_pool_unbind(leat__group_pool *pool, const leat_sample *sample,
                             leat__group **out);
 

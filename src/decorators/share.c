@@ -11,13 +11,9 @@
  * LEAT_END when that one ends, or another caller has begun the next, until it
  * seeks to an epoch's beginning, and goes on with the pass that there is then;
  * or begins one, where the reader has failed.
- *
- * In a forked child the lock may be held for ever, and `caller` stay: there
- * calls return LEAT_ESTATE, and cancel does nothing.
  */
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/memory.h"
 #include "decorators/decorators.h"
 #include "decorators/workspace.h"
@@ -40,17 +36,8 @@ static share_reader *reader_of(leat_reader *reader)
     return (share_reader *)reader;
 }
 
-static bool is_of_parent(const share_reader *share)
-{
-    return share->shared->generation != leat__fork_generation();
-}
-
 static int check_running(const share_reader *share)
 {
-    if (is_of_parent(share))
-        return leat_error(LEAT_ESTATE,
-                          "share: was opened in another process; open the "
-                          "pipeline after fork()");
     if (!atomic_load(&share->cancelled))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "share: reading was cancelled");
@@ -217,8 +204,6 @@ static void share_cancel(leat_reader *reader)
 {
     share_reader *share = reader_of(reader);
     leat__shared_reader *shared = share->shared;
-    if (is_of_parent(share))
-        return;
     pthread_mutex_lock(&shared->lock);
     bool is_first = !atomic_exchange(&share->cancelled, true);
     bool calls = shared->caller == share;

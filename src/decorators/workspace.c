@@ -294,8 +294,6 @@ void leat__workspace_cancel(leat__shared_reader *shared)
 /* A caller that closes it reads nothing: only another one's call is to end. */
 void leat__workspace_close(leat__shared_reader *shared, bool is_cancelled)
 {
-    if (shared->generation != leat__fork_generation())
-        return;
     if (!is_cancelled)
         need_no_more(shared, 1);
     pthread_mutex_lock(&lock);

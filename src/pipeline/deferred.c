@@ -129,7 +129,10 @@ static int complete_pending(leat_reader *reader, leat_sample *const out[],
 int leat_reader_materialize(leat_reader *reader, leat_sample *const out[],
                             int n, int *got)
 {
-    int status = complete_pending(reader, out, n, got);
+    *got = 0;
+    int status = leat__reader_check_process(reader);
+    if (!status)
+        status = complete_pending(reader, out, n, got);
     /* As far as this reader, they are complete. */
     for (int i = 0; i < *got && reader->state->depth > 1; i++)
         out[i]->deferred = 0;

@@ -132,6 +132,9 @@ int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,
     *got = *deferred = 0;
     if (n < 1)
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (reader->state->status && has_kept(reader->state))
         return return_kept(reader, out[0]);
     return call_next(reader, out, n, got, deferred);
@@ -222,7 +225,9 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
     int pulled;
     clear(out, n);
-    int status = pull_held(reader, out, n, &pulled);
+    int status = leat__reader_check_process(reader);
+    if (!status)
+        status = pull_held(reader, out, n, &pulled);
     if (status)
         return status;
     status = leat_reader_materialize(reader, out, pulled, got);
@@ -287,11 +292,13 @@ static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     struct leat_reader_state *state = reader->state;
-    int status = LEAT_OK;
     *skipped = 0;
     if (n < 0)
         return leat_error(LEAT_EINVAL, "expected 0 samples or more, got %lld",
                           (long long)n);
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (is_cancelled(state))
         drop_held(state);
     for (; *skipped < n && state->held_at < state->nheld; ++*skipped)
@@ -311,6 +318,9 @@ int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     unsigned lines = leat__error_lines();
     return leat__reader_check_status(reader, "fields", lines,
                                      reader->ops->fields(reader, out, n));
@@ -318,6 +328,9 @@ int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 
 void leat_reader_cancel(leat_reader *reader)
 {
+    /* One that is being opened has no state yet. */
+    if (reader->state && leat__reader_check_process(reader))
+        return;
     if (reader->state)
         atomic_store_explicit(&reader->state->cancelled, true,
                               memory_order_relaxed);
@@ -337,13 +350,16 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
                         leat_sample *const out[], int n, int *got)
 {
     *got = 0;
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (!leat_reader_is_random_access(reader))
         return leat__reader_unsupported(reader, "read samples in any order");
     leat__reader_set_random(reader);
     int64_t count;
     unsigned lines = leat__error_lines();
-    int status = leat__reader_refuse_end(reader, "count",
-                                         reader->ops->count(reader, &count));
+    status = leat__reader_refuse_end(reader, "count",
+                                     reader->ops->count(reader, &count));
     if (status)
         return leat__reader_check_status(reader, "count", lines, status);
     int outside = find_outside(at, n, count);
@@ -381,7 +397,7 @@ void leat_reader_advise(leat_reader *reader, const leat_position at[], int n)
 {
     int64_t count;
     if (!LEAT__HAS(reader, advise) || !leat_reader_is_random_access(reader) ||
-        reader->ops->count(reader, &count) || find_outside(at, n, count) < n)
+        leat_reader_count(reader, &count) || find_outside(at, n, count) < n)
         return;
     leat__reader_call call;
     leat__reader_call_begin(&call, reader);
@@ -459,7 +475,9 @@ static int seek_marked(leat_reader *reader, leat_token *mark)
 int leat_reader_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
-    int status = mark ? leat__reader_take_form(reader, mark) : LEAT_OK;
+    int status = leat__reader_check_process(reader);
+    if (!status && mark)
+        status = leat__reader_take_form(reader, mark);
     if (status)
         return status;
     if (mark && !LEAT__HAS(reader, mark))
@@ -500,7 +518,9 @@ static int put_mark(leat_reader *reader, leat_token *token)
 int leat_reader_mark(leat_reader *reader, leat_token *token)
 {
     size_t size = token->size;
-    int status = put_mark(reader, token);
+    int status = leat__reader_check_process(reader);
+    if (!status)
+        status = put_mark(reader, token);
     if (status)
         token->size = size;
     return status;
@@ -508,11 +528,14 @@ int leat_reader_mark(leat_reader *reader, leat_token *token)
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)
 {
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (!LEAT__HAS(reader, restore))
         return leat__reader_unsupported(reader, "restore its state");
     unsigned lines = leat__error_lines();
-    int status = leat__reader_check_operation(
-        reader, "restore", lines, reader->ops->restore(reader, token));
+    status = leat__reader_check_operation(reader, "restore", lines,
+                                          reader->ops->restore(reader, token));
     if (status == LEAT_EUNSUPPORTED)
         return status;
     drop_held(reader->state);

@@ -7,6 +7,9 @@
 
 int leat_reader_count(leat_reader *reader, int64_t *out)
 {
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (!LEAT__HAS(reader, count))
         return leat__reader_unsupported(reader,
                                         "count its samples before reading");
@@ -17,6 +20,9 @@ int leat_reader_count(leat_reader *reader, int64_t *out)
 
 int leat_reader_parts(leat_reader *reader, const int64_t **first, int64_t *n)
 {
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (!LEAT__HAS(reader, parts))
         return leat__reader_unsupported(reader,
                                         "name the parts of its samples");
@@ -73,6 +79,8 @@ int leat_reader_has_mark(const leat_reader *reader)
 
 int leat_reader_may_block(leat_reader *reader)
 {
+    if (leat__reader_check_process(reader))
+        return 0;
     if (LEAT__HAS(reader, may_block))
         return reader->ops->may_block(reader);
     return leat__pipeline_may_block(reader->pipeline);

@@ -94,6 +94,16 @@ bool leat__reader_chain_abandon(leat__reader_chain *chain, leat_reader *reader)
     return true;
 }
 
+int leat__reader_check_process(const leat_reader *reader)
+{
+    if (is_own(reader->state->figures->chain))
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: was opened in another process; open the pipeline "
+                      "after fork()",
+                      reader->ops->name);
+}
+
 static leat_reader_figures *add_locked(leat_reader_figures *owner,
                                        const char *name, int number)
 {

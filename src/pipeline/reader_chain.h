@@ -83,6 +83,10 @@ void leat__reader_chain_destroy(leat__reader_chain *chain);
  */
 bool leat__reader_chain_abandon(leat__reader_chain *chain, leat_reader *reader);
 
+/* LEAT_ESTATE: the reader is a parent's, in a forked child: its threads do not
+ * run there, and its locks may be held for ever. Any thread. */
+int leat__reader_check_process(const leat_reader *reader);
+
 /*
  * The figures of a reader that `owner` reads; those of the last path where all
  * others are taken.

@@ -1,4 +1,5 @@
 /* What tells a reader's data from other data, and from what they were. */
+#include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
 
 /*
@@ -10,11 +11,14 @@ static _Thread_local bool identifies;
 
 int leat_reader_save(leat_reader *reader, leat_token *token)
 {
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (!LEAT__HAS(reader, save))
         return leat__reader_unsupported(reader, "save its state");
     unsigned lines = leat__error_lines();
-    int status = leat__reader_check_operation(reader, "save", lines,
-                                              reader->ops->save(reader, token));
+    status = leat__reader_check_operation(reader, "save", lines,
+                                          reader->ops->save(reader, token));
     if (status || !identifies || !LEAT__HAS(reader, revision))
         return status;
     lines = leat__error_lines();
@@ -34,6 +38,9 @@ int leat_reader_identify(leat_reader *reader, leat_token *token)
 int leat_reader_check(leat_reader *reader)
 {
     leat_reader *upstream = reader->state->upstream;
+    int status = leat__reader_check_process(reader);
+    if (status)
+        return status;
     if (!LEAT__HAS(reader, check))
         return upstream ? leat_reader_check(upstream) : LEAT_OK;
     unsigned lines = leat__error_lines();

@@ -588,7 +588,7 @@ static leat_reader *inherited;
 static int is_refused(int status)
 {
     return status == LEAT_ESTATE &&
-           strstr(leat_last_error(), "before fork") != NULL;
+           strstr(leat_last_error(), "after fork()") != NULL;
 }
 
 /* In a child; the line that failed, or 0. */
@@ -611,11 +611,9 @@ static int use_inherited(void)
         return __LINE__;
     if (!is_refused(leat_reader_fields(inherited, &spec, &n)))
         return __LINE__;
-    if (!is_refused(inherited->ops->seek(inherited, record, NULL)))
+    if (!is_refused(leat_reader_save(inherited, &token)))
         return __LINE__;
-    if (!is_refused(inherited->ops->save(inherited, &token)))
-        return __LINE__;
-    inherited->ops->advise(inherited, &record, 1);
+    leat_reader_advise(inherited, &record, 1);
     leat_reader_close(inherited);
     return 0;
 }

@@ -1,18 +1,21 @@
 /*
- * Readers with threads or locks of their own in a forked child, whatever their
- * owner did at the fork: the child's calls return LEAT_ESTATE, and close does
- * not wait. A child opens shared readers of its own.
+ * Readers in a forked child, whatever their owner did at the fork: the child's
+ * calls return LEAT_ESTATE, and cancel and close do not wait. A child opens
+ * shared readers of its own.
  */
+#include "support/record_sequence.h"
 #include "support/sanitizer.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <leat.h>
+#include <leat/ext/reader.h>
 
 #include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,12 +30,38 @@ static const char *const texts[] = {
     "range:90 | window:3,2",
     "range:90 | share",
     "range:90 | share | prefetch:2",
+    "text:names | interleave:(text:{})",
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+/* After two samples several of these hold what comes next. */
+static const char *const held[] = {
+    "range:90",
+    "range:90 | batch:4 | unbatch",
+    "range:90 | cache",
+    "range:90 | shuffle:8",
+    "range:90 | repeat",
+    "range:2",
+    "(range:9) (range:9) | interleave",
+    "(range:9) (random:9,shape=1) | zip",
+    "text:names | interleave:(text:{})",
+    "range:90 | prefetch:2",
+    "range:90 | share",
+};
+enum { HELD = sizeof(held) / sizeof(held[0]) };
 
 static leat_pipeline *pipeline;
 static _Atomic(leat_reader *) the_reader; /* NULL: none is open */
 static atomic_bool is_over;
+
+/* Two files, and a list of them. */
+static void write_names(void)
+{
+    record_sequence_begin();
+    record_sequence_write("one", "a\nb\nc\nd\n", 8);
+    record_sequence_write("two", "e\nf\ng\nh\n", 8);
+    record_sequence_write("names", "one\ntwo\n", 8);
+}
 
 /* Opens, reads and closes; before it closes, a fork no longer sees the reader.
  */
@@ -101,6 +130,78 @@ START_TEST(so_is_a_child_of_a_reader_that_has_not_begun)
         use_in_child();
     ck_assert_int_eq(waitpid(child, &ended, 0), child);
     ck_assert_int_eq(ended, 0);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* The number of the first call that is not refused; 0: all are. */
+static int find_answered(leat_reader *reader)
+{
+    leat_sample sample, *samples = &sample;
+    leat_token token;
+    leat_blob *blob = NULL;
+    const leat_position at = {0, 0};
+    const leat_field_spec *fields;
+    const int64_t *parts;
+    int64_t number;
+    int n;
+    leat_sample_init(&sample);
+    leat_token_init(&token);
+    leat_reader_cancel(reader);
+    leat_reader_advise(reader, &at, 1);
+    const int statuses[] = {
+        leat_reader_next(reader, &sample),
+        leat_reader_next_batch(reader, &samples, 1, &n),
+        leat_reader_pull(reader, &samples, 1, &n),
+        leat_reader_materialize(reader, &samples, 1, &n),
+        leat_read(reader, &blob, 1),
+        leat_reader_skip(reader, 0, &number),
+        leat_reader_skip(reader, 1, &number),
+        leat_reader_fields(reader, &fields, &n),
+        leat_reader_count(reader, &number),
+        leat_reader_parts(reader, &parts, &number),
+        leat_reader_read_at(reader, &at, &samples, 1, &n),
+        leat_reader_seek(reader, at, NULL),
+        leat_reader_mark(reader, &token),
+        leat_reader_seek(reader, at, &token),
+        leat_reader_save(reader, &token),
+        leat_reader_identify(reader, &token),
+        leat_reader_restore(reader, &token),
+        leat_reader_check(reader),
+    };
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (statuses[i] != LEAT_ESTATE)
+            return (int)i + 1;
+    leat_sample_finish(&sample);
+    leat_token_finish(&token);
+    return leat_reader_may_block(reader) ? 100 : 0;
+}
+
+/* At rest, at its end or not; the parent's goes on as if nothing was. */
+START_TEST(each_call_of_a_child_is_refused)
+{
+    leat_reader *reader;
+    leat_sample sample;
+    int ended;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, held[_i]), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        int answered = find_answered(reader);
+        leat_reader_close(reader);
+        _exit(answered);
+    }
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert_int_eq(ended, 0);
+    bool is_at_end = strcmp(held[_i], "range:2") == 0;
+    ck_assert_int_eq(leat_reader_next(reader, &sample),
+                     is_at_end ? LEAT_END : LEAT_OK);
+    leat_sample_finish(&sample);
     leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
 }
@@ -300,10 +401,12 @@ int main(void)
     Suite *suite = suite_create("reader_fork");
     TCase *tcase = tcase_create("reader_fork");
     tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, write_names, record_sequence_end);
     tcase_add_loop_test(tcase, a_child_of_any_moment_is_refused_and_can_close,
                         0, TEXTS);
     tcase_add_loop_test(tcase, so_is_a_child_of_a_reader_that_has_not_begun, 0,
                         TEXTS);
+    tcase_add_loop_test(tcase, each_call_of_a_child_is_refused, 0, HELD);
     tcase_add_test(tcase, a_child_leaves_a_reader_that_a_thread_was_inside_of);
     tcase_add_test(tcase, a_child_reads_standard_input_of_its_own);
     /* A child of a moment in which another thread allocates waits for a lock of

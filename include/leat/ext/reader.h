@@ -42,11 +42,12 @@ struct leat_reader {
  * lock. cancel, count, read_at, materialize, may_block, advise and check may be
  * called on any threads, concurrently with each other and with those, between
  * the return of open and close. close is called after all other calls have
- * returned, and is the last call. A layer calls on its reader's thread, on
- * workers, and on the thread that calls setup, forward, restore or destroy;
- * leat's threads block all signals but those of a crash, such as SIGSEGV. A
- * program that a function starts there, as by popen, begins so, too, unless the
- * function sets its mask.
+ * returned, and is the last call. In a forked child leat calls
+ * none of a parent's reader, but is_endless and can_seek. A layer calls on its
+ * reader's thread, on workers, and on the thread that calls setup, forward,
+ * restore or destroy; leat's threads block all signals but those of a crash,
+ * such as SIGSEGV. A program that a function starts there, as by popen, begins
+ * so, too, unless the function sets its mask.
  *
  * Reentrancy. A function of a table, and a callback of leat/pipeline.h, may use
  * other layers and readers; of the layer that it reads for it may only call
@@ -149,7 +150,7 @@ struct leat_reader_ops {
 
     /**
      * Frees the reader and closes its upstream readers. Views of stable samples
-     * become invalid. Not called in a forked child, of a parent's reader.
+     * become invalid.
      */
     void (*close)(leat_reader *reader);
 

@@ -30,7 +30,6 @@ enum { INDEX_FIRST = 1024 };
 
 struct leat__cache_writer {
     _Atomic(leat__cache_writer *) next; /* in the list, under its lock */
-    unsigned generation;                /* of the process that writes */
     leat__cache_partial partial;
     int data_fd;
     leat_token identity;
@@ -84,7 +83,7 @@ static void list_writer(leat__cache_writer *writer)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* Closes its files, and takes it from the list. One of a parent is in none. */
+/* Closes its files, and takes it from the list, where it is in that. */
 static void unlist_writer(leat__cache_writer *writer)
 {
     pthread_mutex_lock(&list_lock);
@@ -112,7 +111,6 @@ static leat__cache_writer *writer_new(void)
         return NULL;
     }
     leat__fork_call_in_child(forget_parent);
-    writer->generation = leat__fork_generation();
     list_writer(writer);
     return writer;
 }
@@ -257,17 +255,9 @@ static int add_locked(leat__cache_writer *writer, int64_t index,
     return LEAT_OK;
 }
 
-/* A forked child shares the files with its parent, who goes on writing. */
-static bool is_parents(const leat__cache_writer *writer)
-{
-    return writer->generation != leat__fork_generation();
-}
-
 int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
                            const leat__cache_item *item, int64_t *written)
 {
-    if (is_parents(writer))
-        return leat_error(LEAT_ESTATE, "the process that forked makes it");
     pthread_mutex_lock(&writer->lock);
     int64_t before = writer->written;
     int status = writer->failed;
@@ -333,8 +323,6 @@ static int write_index(leat__cache_writer *writer)
 int leat__cache_writer_finish(leat__cache_writer *writer)
 {
     int status = LEAT_OK;
-    if (is_parents(writer))
-        return leat_error(LEAT_ESTATE, "the process that forked makes it");
     pthread_mutex_lock(&writer->lock);
     if (fsync(writer->data_fd))
         status = leat__error_system(errno, "cannot sync %s/data",
@@ -369,9 +357,7 @@ void leat__cache_writer_destroy(leat__cache_writer *writer)
 {
     if (!writer)
         return;
-    /* A forked child has no descriptors, and so nothing to remove. */
-    if (!is_parents(writer))
-        remove_partial(writer);
+    remove_partial(writer);
     unlist_writer(writer);
     leat_token_finish(&writer->identity);
     free_memory(writer);

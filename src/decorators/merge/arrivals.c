@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/sample.h"
@@ -236,7 +235,6 @@ static void *read_input(void *argument)
 static int start(leat__arrivals *arrivals)
 {
     int status = LEAT_OK;
-    arrivals->has_threads = true;
     for (int i = 0; i < arrivals->n && !status; i++) {
         input *input = &arrivals->input[i];
         if (input->thread.running)
@@ -314,20 +312,6 @@ static int give(leat__arrivals *arrivals, item *item, leat_sample *out)
     return status;
 }
 
-static bool is_of_parent(const leat__arrivals *arrivals)
-{
-    return arrivals->generation != leat__fork_generation();
-}
-
-int leat__arrivals_check_process(const leat__arrivals *arrivals)
-{
-    return is_of_parent(arrivals)
-               ? leat_error(LEAT_ESTATE,
-                            "merge: was opened in another process; "
-                            "open the pipeline after fork()")
-               : LEAT_OK;
-}
-
 int leat__arrivals_next(leat__arrivals *arrivals, leat_sample *const out[],
                         int n, int *got)
 {
@@ -376,8 +360,6 @@ void leat__arrivals_resume(leat__arrivals *arrivals, bool is_reading)
 
 void leat__arrivals_cancel(leat__arrivals *arrivals)
 {
-    if (is_of_parent(arrivals))
-        return;
     pthread_mutex_lock(&arrivals->lock);
     arrivals->is_cancelled = true;
     pthread_cond_broadcast(&arrivals->room);
@@ -385,11 +367,8 @@ void leat__arrivals_cancel(leat__arrivals *arrivals)
     pthread_mutex_unlock(&arrivals->lock);
 }
 
-/* In a forked child the threads do not run, and the lock is as it was. */
 static void stop(leat__arrivals *arrivals)
 {
-    if (is_of_parent(arrivals))
-        return;
     for (int i = 0; i < arrivals->n && arrivals->input; i++)
         if (arrivals->input[i].thread.running)
             leat_reader_cancel(arrivals->input[i].reader);
@@ -403,11 +382,6 @@ static void stop(leat__arrivals *arrivals)
     pthread_cond_destroy(&arrivals->arrival);
     pthread_cond_destroy(&arrivals->room);
     pthread_mutex_destroy(&arrivals->lock);
-}
-
-bool leat__arrivals_are_lost(const leat__arrivals *arrivals)
-{
-    return arrivals->has_threads && is_of_parent(arrivals);
 }
 
 void leat__arrivals_finish(leat__arrivals *arrivals)
@@ -511,7 +485,6 @@ int leat__arrivals_init(leat__arrivals *out,
     *out = (leat__arrivals){.reader = options->reader,
                             .n = n,
                             .buffer = options->buffer,
-                            .generation = leat__fork_generation(),
                             .first_bytes = -1,
                             .nreading = n};
     size_t all = (size_t)count_items(out);

@@ -33,9 +33,7 @@ typedef struct leat__arrivals {
     leat__arrived_item *items;
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t first_bytes; /* of the first sample; -1: none yet */
-    unsigned generation; /* of the process whose threads these are */
-    bool is_started;     /* all threads are; one caller's */
-    bool has_threads;    /* some may be; likewise */
+    bool is_started;                 /* all threads are; one caller's */
     pthread_mutex_t lock;
     pthread_cond_t room, arrival, idle;
     /* Under lock: */
@@ -65,14 +63,6 @@ int64_t leat__arrivals_most(const leat__arrivals *arrivals);
 
 /* Cancels the readers that have a thread, and joins the threads. */
 void leat__arrivals_finish(leat__arrivals *arrivals);
-
-/* Whether this is a forked child, in which nothing that threads of the parent
- * may have been changing can be freed. */
-bool leat__arrivals_are_lost(const leat__arrivals *arrivals);
-
-/* LEAT_ESTATE in a forked child, which has neither the threads nor a lock that
- * it may take. */
-int leat__arrivals_check_process(const leat__arrivals *arrivals);
 
 /* As a reader's next. LEAT_ECANCELLED after cancel. */
 int leat__arrivals_next(leat__arrivals *arrivals, leat_sample *const out[],

@@ -38,19 +38,15 @@ static int merge_fields(leat_reader *reader, const leat_field_spec **out,
 static int merge_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
-    merge_reader *merge = merge_of(reader);
-    int status = leat__arrivals_check_process(&merge->arrivals);
-    return status ? status : leat__arrivals_next(&merge->arrivals, out, n, got);
+    return leat__arrivals_next(&merge_of(reader)->arrivals, out, n, got);
 }
 
 static int merge_seek(leat_reader *reader, leat_position position,
                       leat_token *mark)
 {
     merge_reader *merge = merge_of(reader);
-    int status = leat__arrivals_check_process(&merge->arrivals);
+    int status = LEAT_OK;
     (void)mark;
-    if (status)
-        return status;
     if (position.index > 0)
         return leat_error(LEAT_EUNSUPPORTED,
                           "merge: no index finds a sample again that comes in "
@@ -72,8 +68,6 @@ static void merge_cancel(leat_reader *reader)
 static void merge_close(leat_reader *reader)
 {
     merge_reader *merge = merge_of(reader);
-    if (leat__arrivals_are_lost(&merge->arrivals))
-        return;
     leat__arrivals_finish(&merge->arrivals);
     leat__field_list_finish(&merge->fields);
     leat__decorator_close(reader);

@@ -1,6 +1,5 @@
 /* prefetch:N,threads=T reads up to N samples ahead on threads of its own. */
 #include "base/counter.h"
-#include "base/fork.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "decorators/decorators.h"
@@ -195,7 +194,6 @@ static int init(leat__prefetch *prefetch, const leat_open *open)
     int usual = AUTO_FIRST * prefetch->nthreads;
     prefetch->usual = usual < AUTO_MAX ? usual : AUTO_MAX;
     prefetch->max_bytes = choose_bytes(open, samples);
-    prefetch->generation = leat__fork_generation();
     int status = prefetch->by_index
                      ? leat_reader_count(upstream, &prefetch->count)
                      : LEAT_OK;
@@ -224,8 +222,6 @@ static int prefetch_open(const leat_open *open, leat_reader **out)
 {
     bool is_unordered = leat_args_number(open->args, "unordered") > 0;
     int status = check_ranks(open);
-    if (!status)
-        status = leat__fork_watch();
     if (status)
         return status;
     leat__prefetch *prefetch = leat__decorator_new(

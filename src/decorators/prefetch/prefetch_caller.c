@@ -1,7 +1,6 @@
 /* What the caller of prefetch does: see prefetch_threads.c. */
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/memory.h"
 #include "data/sample.h"
 #include "decorators/prefetch/prefetch_reader.h"
@@ -36,16 +35,6 @@ static bool is_mark_known(const leat__prefetch *prefetch)
 {
     return !prefetch->is_pulling || prefetch->pulled ||
            leat__prefetch_buffer_front(&prefetch->buffer);
-}
-
-/* A forked child has neither the threads nor a lock that it may take. */
-static int check_usable(leat__prefetch *prefetch)
-{
-    if (prefetch->generation != leat__fork_generation())
-        return leat_error(LEAT_ESTATE,
-                          "prefetch: was opened in another process; open the "
-                          "pipeline after fork()");
-    return leat__decorator_check_running(&prefetch->decorator);
 }
 
 static void give_back_locked(leat__prefetch *prefetch)
@@ -151,7 +140,7 @@ int leat__prefetch_next(leat_reader *reader, leat_sample *const out[], int n,
     leat__prefetch *prefetch = (leat__prefetch *)reader;
     leat__prefetch_slot *slot;
     size_t bytes = 0;
-    int status = check_usable(prefetch);
+    int status = leat__decorator_check_running(&prefetch->decorator);
     if (!status && !prefetch->is_started)
         status = leat__prefetch_start(prefetch);
     while (!status && *got < n && bytes < LEAT__CALL_BYTES) {
@@ -296,7 +285,7 @@ int leat__prefetch_seek(leat_reader *reader, leat_position position,
                         leat_token *mark)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
-    int status = check_usable(prefetch);
+    int status = leat__decorator_check_running(&prefetch->decorator);
     if (!status && !mark)
         status = check_position(prefetch, position);
     if (status)
@@ -369,7 +358,7 @@ static int skip_far(leat__prefetch *prefetch, int64_t n, int64_t *skipped)
 int leat__prefetch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
-    int status = check_usable(prefetch);
+    int status = leat__decorator_check_running(&prefetch->decorator);
     if (status)
         return status;
     pthread_mutex_lock(&prefetch->lock);
@@ -385,7 +374,7 @@ int leat__prefetch_fields(leat_reader *reader, const leat_field_spec **out,
     leat__prefetch *prefetch = (leat__prefetch *)reader;
     int status = LEAT_OK;
     if (!prefetch->spec) {
-        status = check_usable(prefetch);
+        status = leat__decorator_check_running(&prefetch->decorator);
         if (!status)
             status = acquire(prefetch);
         if (status)
@@ -408,7 +397,7 @@ int leat__prefetch_mark(leat_reader *reader, leat_token *token)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
     const leat__prefetch_slot *slot = NULL;
-    int status = check_usable(prefetch);
+    int status = leat__decorator_check_running(&prefetch->decorator);
     if (status)
         return status;
     if (!prefetch->is_started)
@@ -439,7 +428,7 @@ int leat__prefetch_mark(leat_reader *reader, leat_token *token)
 int leat__prefetch_save(leat_reader *reader, leat_token *token)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
-    int status = check_usable(prefetch);
+    int status = leat__decorator_check_running(&prefetch->decorator);
     if (!status)
         status = acquire(prefetch);
     if (status)
@@ -452,7 +441,7 @@ int leat__prefetch_save(leat_reader *reader, leat_token *token)
 int leat__prefetch_restore(leat_reader *reader, leat_token *token)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
-    int status = check_usable(prefetch);
+    int status = leat__decorator_check_running(&prefetch->decorator);
     if (!status)
         status = pause_threads(prefetch);
     if (status)
@@ -470,13 +459,10 @@ void leat__prefetch_cancel(leat_reader *reader)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
     atomic_store(&prefetch->decorator.cancelled, true);
-    /* In a forked child the lock may be held for ever, and nobody waits. */
-    if (prefetch->generation == leat__fork_generation()) {
-        pthread_mutex_lock(&prefetch->lock);
-        pthread_cond_broadcast(&prefetch->changed);
-        pthread_cond_broadcast(&prefetch->work);
-        pthread_mutex_unlock(&prefetch->lock);
-    }
+    pthread_mutex_lock(&prefetch->lock);
+    pthread_cond_broadcast(&prefetch->changed);
+    pthread_cond_broadcast(&prefetch->work);
+    pthread_mutex_unlock(&prefetch->lock);
     leat__decorator_cancel(reader);
 }
 
@@ -494,9 +480,6 @@ void leat__prefetch_finish(leat__prefetch *prefetch)
 void leat__prefetch_close(leat_reader *reader)
 {
     leat__prefetch *prefetch = (leat__prefetch *)reader;
-    /* What threads may have been changing stays where it is. */
-    if (prefetch->is_started && prefetch->generation != leat__fork_generation())
-        return;
     /* A thread may be waiting inside the upstream reader. */
     leat__prefetch_cancel(reader);
     pthread_mutex_lock(&prefetch->lock);

@@ -28,11 +28,10 @@ struct leat__prefetch {
     bool has_mark;
     bool is_auto;
     int nthreads;
-    int most;            /* slots */
-    int usual;           /* slots of AUTO, unless the caller finds none */
-    int64_t count;       /* with by_index */
-    int64_t max_bytes;   /* that samples may take; 0: no limit */
-    unsigned generation; /* of the process */
+    int most;          /* slots */
+    int usual;         /* slots of AUTO, unless the caller finds none */
+    int64_t count;     /* with by_index */
+    int64_t max_bytes; /* that samples may take; 0: no limit */
 
     /* The caller's, one at a time. */
     bool is_started;

@@ -440,8 +440,6 @@ static void *run(void *argument)
 int leat__prefetch_start(leat__prefetch *prefetch)
 {
     int status = LEAT_OK;
-    /* Before the first runs: a child may be forked at any moment. */
-    prefetch->is_started = true;
     pthread_mutex_lock(&prefetch->lock);
     for (int i = 0; i < prefetch->nthreads && !status; i++) {
         leat__thread *thread = &prefetch->thread[i];

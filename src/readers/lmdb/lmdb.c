@@ -64,10 +64,7 @@ static int lmdb_seek(leat_reader *reader, leat_position position,
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     int64_t record = position.index;
-    int status = leat__lmdb_reader_check_process(lmdb);
     (void)mark;
-    if (status)
-        return status;
     if (record == 0)
         return rewind_walk(lmdb);
     if ((uint64_t)record > lmdb->map->meta.entries)
@@ -102,10 +99,8 @@ static int lmdb_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 static int lmdb_count(leat_reader *reader, int64_t *out)
 {
     const leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    if (!status)
-        *out = (int64_t)lmdb->map->meta.entries;
-    return status;
+    *out = (int64_t)lmdb->map->meta.entries;
+    return LEAT_OK;
 }
 
 /* FNV-1a of the length and the bytes, on top of `hash`. */
@@ -124,9 +119,7 @@ static int fingerprint(const leat__lmdb_reader *lmdb, uint64_t out[2])
 {
     leat__lmdb_node first, last;
     uint64_t hash = 0xcbf29ce484222325;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    if (!status)
-        status = leat__lmdb_walker_first(lmdb->map, &first);
+    int status = leat__lmdb_walker_first(lmdb->map, &first);
     if (!status)
         status = leat__lmdb_walker_last(lmdb->map, &last);
     if (status < 0)
@@ -175,9 +168,6 @@ static int lmdb_revision(leat_reader *reader, leat_token *token)
     uint64_t hash = hash_bytes(0, pages, sizeof(pages));
     leat__lmdb_node node;
     struct stat about;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    if (status)
-        return status;
     if (fstat(lmdb->storage->file.fd, &about))
         return leat__error_system(errno, "%s", lmdb->path);
     if (leat__lmdb_walker_first(lmdb->map, &node) == LEAT_OK)
@@ -192,8 +182,7 @@ static int lmdb_revision(leat_reader *reader, leat_token *token)
 static int lmdb_check(leat_reader *reader)
 {
     const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    return status ? status : leat__lmdb_snapshot_check(lmdb->snapshot);
+    return leat__lmdb_snapshot_check(lmdb->snapshot);
 }
 
 static int lmdb_restore(leat_reader *reader, leat_token *token)

@@ -64,7 +64,7 @@ void leat__lmdb_reader_advise(leat_reader *reader, const leat_position at[],
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     const leat__lmdb_index *index;
     atomic_store_explicit(&lmdb->advised, 1, memory_order_relaxed);
-    if (lmdb->window && !leat__lmdb_snapshot_is_inherited(lmdb->snapshot) &&
+    if (lmdb->window &&
         !leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index))
         ask(lmdb, index, at, n);
 }

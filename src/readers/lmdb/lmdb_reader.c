@@ -95,8 +95,8 @@ int leat__lmdb_reader_fields(leat_reader *reader, const leat_field_spec **out,
                              int *n)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    if (!status && !lmdb->nspec)
+    int status = LEAT_OK;
+    if (!lmdb->nspec)
         status = leat__lmdb_reader_explain(lmdb, read_field_specs(lmdb));
     if (!status)
         status = leat__lmdb_snapshot_check(lmdb->snapshot);

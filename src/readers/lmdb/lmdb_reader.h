@@ -48,29 +48,15 @@ typedef struct leat__lmdb_reader {
     leat__lmdb_drop_behind drop_behind;
 } leat__lmdb_reader;
 
-/* LEAT_ESTATE in a child after fork, which does not own its parent's reader
- * slot: the pages could be overwritten. */
-static inline int leat__lmdb_reader_check_process(const leat__lmdb_reader *lmdb)
-{
-    if (!leat__lmdb_snapshot_is_inherited(lmdb->snapshot))
-        return LEAT_OK;
-    return leat_error(LEAT_ESTATE,
-                      "%s: opened before fork() by the parent; open it again "
-                      "in the child",
-                      lmdb->path);
-}
-
-/* The same, LEAT_ECANCELLED after cancel, and LEAT_EIO once a writer may have
+/* LEAT_ECANCELLED after cancel, and LEAT_EIO once a writer may have
  * overwritten what was read of an exposed snapshot. */
 static inline int leat__lmdb_reader_check_running(const leat__lmdb_reader *lmdb)
 {
     if (atomic_load_explicit(&lmdb->cancelled, memory_order_relaxed))
         return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
                           lmdb->path);
-    int status = leat__lmdb_reader_check_process(lmdb);
-    return status || !lmdb->is_exposed
-               ? status
-               : leat__lmdb_snapshot_check(lmdb->snapshot);
+    return lmdb->is_exposed ? leat__lmdb_snapshot_check(lmdb->snapshot)
+                            : LEAT_OK;
 }
 
 /* Returns `status` with the entry's record and key before its error line. */

@@ -403,11 +403,6 @@ int leat__lmdb_snapshot_explain(const leat__lmdb_snapshot *snapshot, int status)
                       snapshot->map.name, line);
 }
 
-bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot)
-{
-    return leat__lmdb_environment_is_inherited(snapshot->environment);
-}
-
 const leat__lmdb_map *
 leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot)
 {

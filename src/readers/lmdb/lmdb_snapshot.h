@@ -25,12 +25,6 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path);
 void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
 
 /*
- * Whether it belongs to an ancestor of this process: its slot is the
- * ancestor's, so a writer may overwrite its pages once the ancestor closes it.
- */
-bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
-
-/*
  * Whether no slot protects its pages, as there is no lock file or room:
  * then a writer may overwrite them. Constant. Any thread.
  */
