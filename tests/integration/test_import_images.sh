@@ -162,7 +162,7 @@ done
 tries=0
 until [ $((tries += 1)) -gt 20 ]; do
     ln -sfn release1 current
-    timeout -s KILL 2 "$leat" import images current/list some --root current >stdout 2>stderr &
+    timeout -s KILL 30 "$leat" import images current/list some --root current >stdout 2>stderr &
     sleep "0.0$((tries % 10))"
     ln -s release2 next
     mv -T next current

@@ -1,6 +1,7 @@
 /* How cache:dir=PATH is written: whole or not at all, by one at a time. */
 #include "decorators/cache/cache_writer.h"
 #include "support/cache_fixture.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -21,7 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORKS = 500 };
+/* A sanitizer's forks take long. */
+enum { FORKS = IS_SANITIZED ? 100 : 500 };
 
 static void *read_half(void *reader)
 {
