@@ -237,6 +237,34 @@ START_TEST(an_index_is_reserved_of_what_is_read_by_number)
 }
 END_TEST
 
+/* What the readers of a path that ends so have, as `read` says. */
+static int64_t memory_of(const char *name,
+                         int (*read)(leat_reader *, leat_reader_stats *))
+{
+    leat_reader_stats of[LEAT_MAX_READER_STATS];
+    int64_t sum = 0;
+    for (int i = read(reader, of); i-- > 0;) {
+        const char *last = strrchr(of[i].path, '/');
+        if (strcmp(last ? last + 1 : of[i].path, name) == 0)
+            sum += of[i].memory;
+    }
+    return sum;
+}
+
+/* Whichever sample setup reads first, and whether there is a place for it. */
+START_TEST(a_cache_in_memory_reserves_none_of_what_it_keeps)
+{
+    static const char *const texts[] = {
+        "random:99,shape=500 | cache", "random:99,shape=500 | cache | shuffle",
+        "random:99,shape=500 | shuffle:9 | cache"};
+    open_text(texts[_i]);
+    read_some(5);
+    ck_assert_int_ge(memory_of("cache", leat_reader_chain_stats), 5 * 500);
+    ck_assert_int_eq(memory_of("cache", leat__reader_chain_reserves), 0);
+    close_text();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reader_reserves");
@@ -248,6 +276,8 @@ int main(void)
     tcase_add_loop_test(tcase, an_index_is_reserved_of_what_is_read_by_number,
                         0, 9);
     tcase_add_loop_test(tcase, a_batch_reader_reserves_one_batch, 0, 2);
+    tcase_add_loop_test(tcase, a_cache_in_memory_reserves_none_of_what_it_keeps,
+                        0, 3);
     tcase_add_test(tcase, a_sample_above_its_part_is_reserved);
     tcase_add_test(tcase, threads_hold_one_large_sample);
     tcase_add_test(tcase, a_merge_reserves_a_large_sample_of_each_input);

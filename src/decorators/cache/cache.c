@@ -28,13 +28,20 @@ static void cache_close(leat_reader *reader)
     leat__decorator_close(reader);
 }
 
-static int64_t cache_memory(leat_reader *reader)
+/* Without the samples that it keeps: which those of setup are, and whether it
+ * has a place for them, may depend on a seed. */
+static int64_t cache_reserves(leat_reader *reader)
 {
     leat__cache_reader *cache = (leat__cache_reader *)reader;
     leat__cache_directory *directory = atomic_load(&cache->directory);
-    return leat__counter_get(&cache->used) +
-           (directory ? leat__cache_directory_memory(directory) : 0) +
+    return (directory ? leat__cache_directory_memory(directory) : 0) +
            (cache->writer ? leat__cache_writer_memory(cache->writer) : 0);
+}
+
+static int64_t cache_memory(leat_reader *reader)
+{
+    leat__cache_reader *cache = (leat__cache_reader *)reader;
+    return leat__counter_get(&cache->used) + cache_reserves(reader);
 }
 
 static int cache_may_block(leat_reader *reader)
@@ -50,7 +57,7 @@ static int cache_may_block(leat_reader *reader)
     .fields = leat__decorator_fields, .cancel = leat__decorator_cancel,        \
     .close = cache_close, .save = leat__decorator_save,                        \
     .may_block = cache_may_block, .memory = cache_memory,                      \
-    .is_endless = leat__reader_no
+    .reserves = cache_reserves, .is_endless = leat__reader_no
 
 static const leat_reader_ops random_access_ops = {
     CACHE_OPS,
