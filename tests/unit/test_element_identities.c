@@ -202,6 +202,43 @@ START_TEST(names_in_another_order_are_compared)
 }
 END_TEST
 
+static void copy_identity(const char *text, char out[200])
+{
+    leat_token token;
+    leat_token_init(&token);
+    leat_reader *reader = open_text(text);
+    ck_assert_int_eq(leat_reader_identify(reader, &token), LEAT_OK);
+    ck_assert_uint_lt(strlen(leat_token_text(&token)), 200);
+    strcpy(out, leat_token_text(&token));
+    leat_reader_close(reader);
+    leat_token_finish(&token);
+}
+
+/* However often an element comes, and wherever. */
+START_TEST(the_identity_of_all_tells_whether_one_changed)
+{
+    static const char *const lists[] = {
+        "one\n",           "one\none\n",           "one\none\none\n",
+        "one\none\ntwo\n", "two\none\none\n",      "two\none\ntwo\none\n",
+        "one\ntwo\none\n", "one\none\ntwo\ntwo\n", "none\none\none\n",
+    };
+    static const char *const text = "text:names | interleave:(text:{})";
+    char before[200], after[200], back[200];
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        write_text("names", lists[i]);
+        write_text("none", "");
+        write_text("one", "a\n");
+        write_text("two", "b\n");
+        copy_identity(text, before);
+        copy_identity(text, back);
+        ck_assert_str_eq(before, back);
+        write_text("one", "a\na\n");
+        copy_identity(text, after);
+        ck_assert_msg(strcmp(before, after) != 0, "%s", lists[i]);
+    }
+}
+END_TEST
+
 /* Names that come again are opened and noted once, whatever seed their readers
  * draw. */
 START_TEST(what_comes_again_takes_no_memory)
@@ -357,6 +394,7 @@ int main(void)
     tcase_add_test(tests, every_epoch_is_compared);
     tcase_add_loop_test(tests, names_in_another_order_are_compared, 0, 3);
     tcase_add_loop_test(tests, each_of_many_elements_is_compared, 0, CHOSEN);
+    tcase_add_test(tests, the_identity_of_all_tells_whether_one_changed);
     tcase_add_loop_test(tests, what_comes_again_takes_no_memory, 0, 2);
     tcase_add_test(tests, another_order_in_the_next_epoch_is_no_change);
     tcase_add_loop_test(tests, an_element_that_is_open_still_is_compared, 0,

@@ -85,8 +85,8 @@ bool leat__element_identities_repeat(leat__element_identities *identities,
     return found != NULL;
 }
 
-/* Adds the identity of a reader's data to each hash; none of no reader. */
-static int hash_data(leat_reader *reader, uint64_t *hash, uint64_t *other)
+/* Adds the identity of a reader's data to a hash; none of no reader. */
+static int hash_data(leat_reader *reader, uint64_t *hash)
 {
     leat_token token;
     leat_token_init(&token);
@@ -94,10 +94,8 @@ static int hash_data(leat_reader *reader, uint64_t *hash, uint64_t *other)
     const char *text = status || !reader ? "" : leat_token_text(&token);
     if (!text)
         status = LEAT_ENOMEM;
-    if (!status) {
+    if (!status)
         *hash = leat__hash_text(*hash, text);
-        *other = leat__hash_text(*other, text);
-    }
     leat_token_finish(&token);
     return status;
 }
@@ -108,9 +106,10 @@ int leat__element_identities_add(leat__element_identities *identities,
     leat__element_identity added = {key, no_hash};
     int status = grow(identities);
     if (!status)
-        status = hash_data(reader, &added.data, &identities->hash);
+        status = hash_data(reader, &added.data);
     if (status)
         return status;
+    identities->hash = hash_number(identities->hash, added.data);
     *find(identities->element, identities->room, key) = added;
     identities->n++;
     return LEAT_OK;
@@ -119,9 +118,9 @@ int leat__element_identities_add(leat__element_identities *identities,
 int leat__element_identities_check(const leat__element_identities *identities,
                                    uint64_t key, leat_reader *reader)
 {
-    uint64_t data = no_hash, unused = no_hash;
+    uint64_t data = no_hash;
     const leat__element_identity *found = look_up(identities, key);
-    int status = found ? hash_data(reader, &data, &unused) : LEAT_OK;
+    int status = found ? hash_data(reader, &data) : LEAT_OK;
     if (status || !found || data == found->data)
         return status;
     return leat_error(LEAT_EFORMAT,
